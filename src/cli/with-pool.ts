@@ -1,0 +1,12 @@
+import { readConfig } from '../config.ts';
+import { createPool, type Pool } from '../store/pool.ts';
+
+/** Runs a command's work on a pool of connections that is closed when the work ends. */
+export async function withPool<T>(work: (pool: Pool) => Promise<T>): Promise<T> {
+  const pool = createPool(readConfig(), () => {});
+  try {
+    return await work(pool);
+  } finally {
+    await pool.end();
+  }
+}

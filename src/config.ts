@@ -1,0 +1,92 @@
+import { limits } from './limits.ts';
+
+/** Everything that can be set from outside, read once at start. */
+export interface Config {
+  readonly databaseUrl: string;
+  readonly databaseConnectionsMax: number;
+  readonly databaseTimeoutMs: number;
+  readonly host: string;
+  readonly port: number;
+  readonly tls: { readonly certFile: string; readonly keyFile: string } | null;
+  readonly trustedProxy: readonly string[];
+  readonly recordsPerRequestMax: number;
+  readonly coursesPerRequestMax: number;
+  readonly bodyBytesMax: number;
+  readonly logLevel: string;
+}
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/** What the operator reads when settings are wrong: every one of them, each with what it should be. */
+export class ConfigError extends Error {
+  constructor(problems: readonly string[]) {
+    super(`The settings cannot be used:\n${problems.map((problem) => `  - ${problem}`).join('\n')}`);
+  }
+}
+
+const logLevels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'];
+const loopback = /^(localhost|127(\.\d{1,3}){3}|::1)$/;
+
+/** Reads the settings from the environment; what is `given` goes before it. */
+export function readConfig(given: Environment = {}): Config {
+  const env: Environment = { ...process.env, ...given };
+  const problems: string[] = [];
+  const integer = (name: string, fallback: number, min: number, max: number): number => {
+    const value = env[name];
+    if (value === undefined || value === '') return fallback;
+    const read = /^\d{1,15}$/.test(value) ? Number(value) : Number.NaN;
+    if (read >= min && read <= max) return read;
+    problems.push(`${name} must be a whole number from ${min} to ${max}, not "${value}"`);
+    return fallback;
+  };
+  const config: Config = {
+    databaseUrl: readDatabaseUrl(env.DATABASE_URL, problems),
+    databaseConnectionsMax: integer('DATABASE_CONNECTIONS_MAX', 10, 1, 1_000),
+    databaseTimeoutMs: integer('DATABASE_TIMEOUT_MS', 30_000, 100, 600_000),
+    host: env.HOST || '127.0.0.1',
+    port: integer('PORT', 8080, 0, 65_535),
+    tls: readTls(env, problems),
+    trustedProxy: (env.TRUSTED_PROXY ?? '')
+      .split(',')
+      .map((address) => address.trim())
+      .filter((address) => address !== ''),
+    recordsPerRequestMax: integer('RECORDS_PER_REQUEST_MAX', limits.recordsPerRequestMax, 1, 100_000),
+    coursesPerRequestMax: integer('COURSES_PER_REQUEST_MAX', limits.coursesPerRequestMax, 1, 100_000),
+    bodyBytesMax: integer('BODY_BYTES_MAX', limits.bodyBytesMax, 1_024, 256 * 1024 * 1024),
+    logLevel: env.LOG_LEVEL || 'info',
+  };
+  if (!logLevels.includes(config.logLevel)) {
+    problems.push(`LOG_LEVEL must be one of ${logLevels.join(', ')}, not "${config.logLevel}"`);
+  }
+  if (!config.tls && config.trustedProxy.length === 0 && !loopback.test(config.host)) {
+    problems.push(
+      `HOST is ${config.host}, which others can reach, and nothing encrypts the traffic: set TLS_CERT_FILE and ` +
+        'TLS_KEY_FILE, or TRUSTED_PROXY to the address of the proxy that does, or HOST to 127.0.0.1',
+    );
+  }
+  if (problems.length > 0) throw new ConfigError(problems);
+  return Object.freeze(config);
+}
+
+function readDatabaseUrl(value: string | undefined, problems: string[]): string {
+  const shape = 'postgres://user:password@host:5432/database';
+  if (!value) {
+    problems.push(`DATABASE_URL is missing; it should look like ${shape}`);
+    return '';
+  }
+  // The value is not repeated in the message: it holds a password.
+  if (!/^postgres(ql)?:\/\//.test(value) || !URL.canParse(value)) {
+    problems.push(`DATABASE_URL is not an address of PostgreSQL; it should look like ${shape}`);
+  }
+  return value;
+}
+
+function readTls(env: Environment, problems: string[]): Config['tls'] {
+  const { TLS_CERT_FILE: certFile, TLS_KEY_FILE: keyFile } = env;
+  if (certFile && keyFile) return { certFile, keyFile };
+  if (certFile)
+    problems.push('TLS_KEY_FILE is missing; TLS_CERT_FILE needs the private key that belongs to it');
+  if (keyFile)
+    problems.push('TLS_CERT_FILE is missing; TLS_KEY_FILE needs the certificate that belongs to it');
+  return null;
+}

@@ -1,0 +1,106 @@
+import { STATUS_CODES } from 'node:http';
+import { limits } from './limits.ts';
+
+/** Every way in which a whole request can fail: its status, and a sentence that says what to do. */
+const table = {
+  malformed_request: [
+    400,
+    'The request is not well-formed HTTP; check its request line, headers and address.',
+  ],
+  malformed_json: [400, 'The body is not valid JSON; send one JSON object.'],
+  malformed_utf8: [400, 'The body is not valid UTF-8; encode it as UTF-8 and send it again.'],
+  malformed_encoding: [400, 'The body does not decompress; check that it matches its Content-Encoding.'],
+  nested_too_deeply: [400, 'The body is nested too deeply; send a flat object.'],
+  invalid_request: [
+    400,
+    'The request cannot be taken as it is; details names each field and what to do about it.',
+  ],
+  unauthorized: [401, 'The API key is invalid or missing; send it as "Authorization: Bearer <API_KEY>".'],
+  forbidden: [403, 'The API key has no permission for this; ask the operator for a key that has.'],
+  https_required: [403, 'The request did not arrive over HTTPS; use the https:// address.'],
+  not_found: [404, 'There is nothing at this address; /docs lists what there is.'],
+  unknown_type: [404, 'There is no such record type; /docs lists them.'],
+  interaction_not_found: [404, 'There is no interaction with this id.'],
+  method_not_allowed: [405, 'This address does not take that method; Allow lists the ones it does.'],
+  timed_out: [408, 'The request took too long to arrive; send it again.'],
+  body_too_large: [
+    413,
+    'The body is too large, as sent or once decompressed; split it over several requests.',
+  ],
+  unsupported_media_type: [415, 'The body must be sent with "Content-Type: application/json".'],
+  unsupported_encoding: [415, 'The body may be compressed with gzip, br, zstd or deflate, or not at all.'],
+  expectation_failed: [417, 'The only expectation that can be met is "Expect: 100-continue".'],
+  idempotency_key_reused: [
+    422,
+    'This Idempotency-Key was used with another body; use a new key for a new request.',
+  ],
+  headers_too_large: [431, 'The headers are too large; send fewer or shorter ones.'],
+  internal: [
+    500,
+    'Something went wrong on our side; send the request again, and report its X-Request-Id if it persists.',
+  ],
+  outcome_unknown: [
+    500,
+    'The request may or may not have been stored; sending it again with the same Idempotency-Key is safe, and settles it.',
+  ],
+  database_unavailable: [
+    503,
+    'The database cannot be reached just now; nothing was stored. Send the request again.',
+  ],
+  schema_mismatch: [
+    503,
+    'The database schema is not the one this version needs; the operator runs intake-server migrate.',
+  ],
+  shutting_down: [503, 'This process is stopping; send the request again.'],
+} as const satisfies Record<string, readonly [status: number, message: string]>;
+
+export type RequestErrorCode = keyof typeof table;
+
+/** One named field of a request and what is wrong with it. */
+export interface Detail {
+  readonly field: string;
+  readonly code: string;
+  readonly message: string;
+}
+
+export interface ErrorBody {
+  readonly error: string;
+  readonly message: string;
+  readonly details?: readonly Detail[];
+}
+
+/** Thrown where a request as a whole is refused; the only error whose words reach a client. */
+export class RequestError extends Error {
+  readonly code: RequestErrorCode;
+  readonly status: number;
+  readonly details: readonly Detail[] | undefined;
+  readonly headers: Readonly<Record<string, string>>;
+
+  constructor(
+    code: RequestErrorCode,
+    options: {
+      details?: readonly Detail[];
+      headers?: Record<string, string>;
+      message?: string;
+      cause?: unknown;
+    } = {},
+  ) {
+    const [status, message] = table[code];
+    super(options.message ?? message, { cause: options.cause });
+    this.code = code;
+    this.status = status;
+    this.details = options.details;
+    this.headers = { ...(status >= 500 && retryAfter), ...options.headers };
+  }
+
+  body(): ErrorBody {
+    return {
+      error: STATUS_CODES[this.status] ?? 'Error',
+      message: this.message,
+      ...(this.details && { details: this.details }),
+    };
+  }
+}
+
+/** Whoever meets a failure of ours is told when to come back. */
+export const retryAfter = { 'retry-after': String(limits.retryAfterSeconds) };

@@ -1,0 +1,133 @@
+import { METHODS } from 'node:http';
+import compress from '@fastify/compress';
+import helmet from '@fastify/helmet';
+import apiReference from '@scalar/fastify-api-reference';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
+import { RequestError } from '../errors.ts';
+import { parseBody } from './body.ts';
+import { handleError } from './error-handler.ts';
+import { type Admitted, admit } from './gate.ts';
+import { describeApi } from './openapi.ts';
+import type { Operation, Parts } from './operation.ts';
+import { operations } from './operations.ts';
+import { createServer } from './server.ts';
+
+/** The service as a function of its parts. Listening, signals and closing are the caller's. */
+export async function buildApp(parts: Parts): Promise<FastifyInstance> {
+  const app = createServer(parts.config);
+  const admitted = new WeakMap<FastifyRequest, Admitted>();
+  addHooks(app, parts, admitted);
+  app.setErrorHandler(handleError);
+  app.setNotFoundHandler(() => {
+    throw new Error('the gate lets no unknown address pass');
+  });
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser(
+    'application/json',
+    { parseAs: 'buffer' },
+    async (_request: FastifyRequest, body: Buffer) => parseBody(body),
+  );
+  await app.register(helmet, {
+    contentSecurityPolicy: { useDefaults: false, directives: { defaultSrc: ["'none'"] } },
+  });
+  await app.register(compress, {
+    onUnsupportedRequestEncoding: () => new RequestError('unsupported_encoding'),
+    onInvalidRequestPayload: () => new RequestError('malformed_encoding'),
+  });
+  for (const operation of operations) addRoute(app, operation, parts, admitted);
+  await addReference(app);
+  refuseOtherMethods(app);
+  return app;
+}
+
+function addHooks(app: FastifyInstance, parts: Parts, admitted: WeakMap<FastifyRequest, Admitted>): void {
+  let closing = false;
+  app.addHook('preClose', async () => {
+    closing = true;
+  });
+  app.addHook('onRequest', async (request, reply) => {
+    reply.header('x-request-id', request.id);
+    if (closing) throw new RequestError('shutting_down', { headers: { connection: 'close' } });
+    admitted.set(request, await admit(request, parts));
+  });
+  app.addHook('onResponse', async (request, reply) => {
+    const { method, routeOptions } = request;
+    const keyId = admitted.get(request)?.principal?.keyId;
+    const durationMs = Math.round(reply.elapsedTime);
+    // The route, never the address: a query may hold what identifies a person.
+    request.log.info(
+      { method, route: routeOptions.url, status: reply.statusCode, keyId, durationMs },
+      'answered',
+    );
+  });
+}
+
+function addRoute(
+  app: FastifyInstance,
+  operation: Operation,
+  parts: Parts,
+  admitted: WeakMap<FastifyRequest, Admitted>,
+): void {
+  app.route({
+    method: operation.method,
+    url: operation.path.replace(/\{(\w+)\}/g, ':$1'),
+    config: { operation },
+    async handler(request, reply) {
+      const { principal, query } = admitted.get(request) as Admitted;
+      const { id: requestId, headers, body, log } = request;
+      const params = request.params as Record<string, string>;
+      const answer = await operation.handle(
+        { requestId, principal, params, query, headers, body, log },
+        parts,
+      );
+      return reply
+        .code(answer.status)
+        .headers(answer.headers ?? {})
+        .send(answer.body);
+    },
+  });
+}
+
+/** The API description, and the page that shows it to people. The page loads nothing from elsewhere, and may not. */
+async function addReference(app: FastifyInstance): Promise<void> {
+  const description = describeApi(operations);
+  app.get('/openapi.json', async () => description);
+  await app.register(apiReference, {
+    routePrefix: '/docs',
+    configuration: {
+      url: '/openapi.json',
+      pageTitle: 'Intake API reference',
+      withDefaultFonts: false,
+      hideClientButton: true,
+      telemetry: false,
+      agent: { disabled: true },
+      mcp: { disabled: true },
+    },
+    hooks: {
+      onRequest: async (_request, reply) => {
+        reply.header(
+          'content-security-policy',
+          "default-src 'self'; script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self' data:; frame-ancestors 'none'",
+        );
+      },
+    },
+  });
+}
+
+/** The framework answers a wrong method with 404; for each address the other methods get a route that says 405. */
+function refuseOtherMethods(app: FastifyInstance): void {
+  for (const method of METHODS) {
+    if (!app.supportedMethods.includes(method) && method !== 'CONNECT') app.addHttpMethod(method);
+  }
+  const urls = new Set([...operations.map(({ path }) => path.replace(/\{(\w+)\}/g, ':$1')), '/openapi.json']);
+  for (const url of urls) {
+    const taken = app.supportedMethods.filter((method) => app.hasRoute({ method: method as 'GET', url }));
+    const others = app.supportedMethods.filter((method) => !taken.includes(method));
+    app.route({
+      method: others as 'GET'[],
+      url,
+      config: { allow: taken.join(', ') },
+      handler: async () => undefined,
+    });
+  }
+}

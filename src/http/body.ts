@@ -1,0 +1,18 @@
+import { RequestError } from '../errors.ts';
+
+const utf8 = new TextDecoder('utf-8', { fatal: true });
+
+/** Reads a JSON body. A byte that is not UTF-8 is refused: replaced in silence, it would be data lost. */
+export function parseBody(bytes: Buffer): unknown {
+  let text: string;
+  try {
+    text = utf8.decode(bytes);
+  } catch {
+    throw new RequestError('malformed_utf8');
+  }
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new RequestError('malformed_json');
+  }
+}

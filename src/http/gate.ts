@@ -1,0 +1,53 @@
+import type { FastifyRequest } from 'fastify';
+import { RequestError } from '../errors.ts';
+import { authenticate, type Principal } from '../keys/authenticate.ts';
+import { permits } from '../keys/permissions.ts';
+import { resourceTypes } from '../registry/resources.ts';
+import type { Operation, Parts } from './operation.ts';
+import { readQuery } from './query.ts';
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    operation?: Operation;
+    /** Set on the routes that stand for every method an address does not take: the ones it does. */
+    allow?: string;
+  }
+}
+
+/** Who asks, and what for, once a request has passed the gate. */
+export interface Admitted {
+  readonly principal: Principal | undefined;
+  readonly query: Record<string, string>;
+}
+
+/**
+ * The checks that come before a body is read, in the order that decides which of several failures is told: HTTPS, key,
+ * address, method, permission, parameters.
+ */
+export async function admit(request: FastifyRequest, { config, pool }: Parts): Promise<Admitted> {
+  if (request.headers.host === undefined && request.raw.httpVersion === '1.1') {
+    throw new RequestError('malformed_request');
+  }
+  if (config.trustedProxy.length > 0 && request.protocol !== 'https')
+    throw new RequestError('https_required');
+  const principal = isPublic(request.url)
+    ? undefined
+    : await authenticate(pool, request.headers.authorization);
+  if (request.is404) throw unknownAddress(request.url);
+  const { allow, operation } = request.routeOptions.config;
+  if (allow) throw new RequestError('method_not_allowed', { headers: { allow } });
+  if (operation?.permission && !permits(principal?.permissions ?? [], operation.permission)) {
+    throw new RequestError('forbidden');
+  }
+  return { principal, query: operation ? readQuery(operation.query ?? {}, request.query) : {} };
+}
+
+function isPublic(url: string): boolean {
+  return /^\/(health\/|docs(\/|\?|$)|openapi\.json(\?|$))/.test(url);
+}
+
+function unknownAddress(url: string): RequestError {
+  if (!url.startsWith('/v1/data/')) return new RequestError('not_found');
+  const message = `There is no such record type; the types are ${resourceTypes.join(', ')}.`;
+  return new RequestError('unknown_type', { message });
+}

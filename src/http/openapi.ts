@@ -1,0 +1,174 @@
+import { readFileSync } from 'node:fs';
+import type { Field } from '../registry/fields.ts';
+import { interaction, interactionExample } from '../registry/interaction.ts';
+import { resources, resourceTypes } from '../registry/resources.ts';
+import { answerSchemas } from './openapi-answers.ts';
+import type { JsonSchema, Operation } from './operation.ts';
+import { schemaName } from './routes/upload.ts';
+
+/** The whole API as OpenAPI 3.1: the operations as they are served, the records as the registry has them. */
+export function describeApi(operations: readonly Operation[]): JsonSchema {
+  const paths: Record<string, Record<string, unknown>> = {};
+  for (const operation of operations) {
+    paths[operation.path] = {
+      ...paths[operation.path],
+      [operation.method.toLowerCase()]: describe(operation),
+    };
+  }
+  return {
+    openapi: '3.1.0',
+    info: {
+      title: 'Intake',
+      version: version(),
+      summary: 'Checked, referenced, durable: records in batches, interactions one by one.',
+      description: introduction,
+      license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
+    },
+    servers: [{ url: '/' }],
+    security: [{ apiKey: [] }],
+    tags: [
+      { name: 'Upload', description: 'Records in batches, one address per type.' },
+      { name: 'Interactions', description: 'What users do, one at a time.' },
+      { name: 'Health', description: 'For whoever watches over the service.' },
+    ],
+    paths,
+    components: {
+      securitySchemes: { apiKey: { type: 'http', scheme: 'bearer', description: 'An API key, `intake_…`.' } },
+      schemas: { ...recordSchemas(), ...interactionSchemas(), ...answerSchemas },
+    },
+  };
+}
+
+const introduction = `Upload what you know in batches of up to 5,000 records, stream interactions one by one.
+
+- **Referenced data first**: a record that refers to another is stored once the other is.
+- **Retries are safe**: a record with a known id replaces what is stored; sending the same again changes nothing.
+- **Every record is answered for**: \`counts\` add up, and \`errors\` names each record, field and reason.
+- **Unknown fields** are ignored and named in \`warnings\`; an unknown query parameter is refused.
+- **Request ids**: every answer carries \`X-Request-Id\`; name it when you ask for help.`;
+
+function version(): string {
+  const manifest = readFileSync(new URL('../../package.json', import.meta.url), 'utf8');
+  return (JSON.parse(manifest) as { version: string }).version;
+}
+
+function recordSchemas(): Record<string, JsonSchema> {
+  return Object.fromEntries(
+    resourceTypes.map((type) => [
+      schemaName(type),
+      { ...objectSchema(resources[type].fields), examples: [resources[type].example] },
+    ]),
+  );
+}
+
+function interactionSchemas(): Record<string, JsonSchema> {
+  const sent = objectSchema(interaction);
+  const properties = {
+    interaction_id: { type: 'string', format: 'uuid', description: 'a UUIDv7' },
+    ...(sent.properties as object),
+    created: { type: 'string', format: 'date-time', description: 'when it was received' },
+  };
+  const stored = { type: 'object', required: Object.keys(properties), properties };
+  const page = {
+    type: 'object',
+    required: ['interactions', 'next_cursor'],
+    properties: {
+      interactions: { type: 'array', items: { $ref: '#/components/schemas/Interaction' } },
+      next_cursor: { type: ['string', 'null'], description: 'null on the last page' },
+    },
+  };
+  return {
+    NewInteraction: { ...sent, examples: [interactionExample] },
+    Interaction: stored,
+    InteractionPage: page,
+  };
+}
+
+export function objectSchema(fields: Readonly<Record<string, Field>>): JsonSchema {
+  const entries = Object.entries(fields);
+  return {
+    type: 'object',
+    required: entries.filter(([, field]) => field.required).map(([name]) => name),
+    properties: Object.fromEntries(entries.map(([name, field]) => [name, { ...field.schema }])),
+  };
+}
+
+function describe(operation: Operation): JsonSchema {
+  const { permission, requestBody } = operation;
+  return {
+    operationId: operation.id,
+    tags: [operation.tag],
+    summary: operation.summary,
+    description: permission
+      ? `${operation.description}\n\nNeeds the permission \`${permission}\`.`
+      : operation.description,
+    ...(permission === null && { security: [] }),
+    ...parametersOf(operation),
+    ...(requestBody && {
+      requestBody: {
+        required: true,
+        content: {
+          'application/json': {
+            schema: requestBody.schema,
+            examples: { example: { value: requestBody.example } },
+          },
+        },
+      },
+    }),
+    responses: { ...answersOf(operation), ...(permission ? keyedAnswers : {}) },
+  };
+}
+
+function parametersOf({ pathParameters = {}, query = {}, requestHeaders = {} }: Operation): JsonSchema {
+  const path = Object.entries(pathParameters).map(([name, { schema }]) => ({
+    name,
+    in: 'path',
+    required: true,
+    schema,
+  }));
+  const asked = Object.entries(query).map(([name, field]) => {
+    const {
+      description,
+      type,
+      enum: values,
+      ...schema
+    } = field.schema as JsonSchema & { type: string[]; enum?: unknown[] };
+    const plain = {
+      ...schema,
+      type: type[0],
+      ...(values && { enum: values.filter((value) => value !== null) }),
+    };
+    return { name, in: 'query', ...(description !== undefined && { description }), schema: plain };
+  });
+  const headers = Object.entries(requestHeaders).map(([name, { description, ...schema }]) => ({
+    name,
+    in: 'header',
+    description,
+    schema,
+  }));
+  const parameters = [...path, ...asked, ...headers];
+  return parameters.length > 0 ? { parameters } : {};
+}
+
+const requestIdHeader = {
+  'X-Request-Id': { description: 'names this request', schema: { type: 'string', format: 'uuid' } },
+};
+
+function answersOf({ answers }: Operation): JsonSchema {
+  return Object.fromEntries(
+    Object.entries(answers).map(([status, { description, schema }]) => [
+      status,
+      { description, headers: requestIdHeader, content: { 'application/json': { schema } } },
+    ]),
+  );
+}
+
+const error = {
+  headers: requestIdHeader,
+  content: { 'application/json': { schema: { $ref: '#/components/schemas/Error' } } },
+};
+const keyedAnswers = {
+  401: { description: 'The API key is missing or invalid.', ...error },
+  403: { description: 'The API key lacks the permission.', ...error },
+  503: { description: 'The database cannot be reached; come back after `Retry-After`.', ...error },
+};

@@ -1,0 +1,61 @@
+import type { FastifyBaseLogger } from 'fastify';
+import type { Config } from '../config.ts';
+import type { Principal } from '../keys/authenticate.ts';
+import type { Permission } from '../keys/permissions.ts';
+import type { Field } from '../registry/fields.ts';
+import type { Pool } from '../store/pool.ts';
+
+/** What the operations work with; made once, by the command that starts the service. */
+export interface Parts {
+  readonly config: Config;
+  readonly pool: Pool;
+}
+
+/** A request, once it is known who asks, that they may, and that its parameters are sound. */
+export interface Call {
+  readonly requestId: string;
+  /** Absent only for operations that need no permission. */
+  readonly principal: Principal | undefined;
+  readonly params: Readonly<Record<string, string>>;
+  readonly query: Readonly<Record<string, string>>;
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+  readonly body: unknown;
+  readonly log: FastifyBaseLogger;
+}
+
+export interface Answer {
+  readonly status: number;
+  readonly body: object;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+/** JSON Schema, as OpenAPI 3.1 takes it. */
+export type JsonSchema = Readonly<Record<string, unknown>>;
+
+/**
+ * One thing the API can do. The server's routes and the API description are both made from these, so that neither can
+ * know something the other does not.
+ */
+export interface Operation {
+  readonly id: string;
+  readonly method: 'GET' | 'POST';
+  /** As OpenAPI writes it: `/user-interactions/{interaction_id}`. */
+  readonly path: string;
+  readonly tag: string;
+  readonly summary: string;
+  readonly description: string;
+  /** Null where no key is asked for. */
+  readonly permission: Permission | null;
+  readonly pathParameters?: Readonly<Record<string, Field>>;
+  readonly query?: Readonly<Record<string, Field>>;
+  readonly requestHeaders?: Readonly<Record<string, JsonSchema & { description: string }>>;
+  readonly requestBody?: { readonly schema: JsonSchema; readonly example: unknown };
+  readonly answers: Readonly<Record<number, { readonly description: string; readonly schema: JsonSchema }>>;
+  readonly handle: (call: Call, parts: Parts) => Promise<Answer>;
+}
+
+/** The principal of an operation that asks for a permission. */
+export function principalOf(call: Call): Principal {
+  if (!call.principal) throw new Error('an operation without a permission asked for its principal');
+  return call.principal;
+}

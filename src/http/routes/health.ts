@@ -1,0 +1,39 @@
+import { RequestError } from '../../errors.ts';
+import { schemaState } from '../../store/migrate.ts';
+import type { Operation } from '../operation.ts';
+
+const tag = 'Health';
+const schema = { type: 'object', required: ['status'], properties: { status: { const: 'ok' } } };
+const ok = { status: 200, body: { status: 'ok' } };
+
+const live: Operation = {
+  id: 'health-live',
+  method: 'GET',
+  path: '/health/live',
+  tag,
+  summary: 'Is the process alive?',
+  description: 'Answers as long as the process does; asks nothing of the database.',
+  permission: null,
+  answers: { 200: { description: 'It is.', schema } },
+  handle: async () => ok,
+};
+
+const ready: Operation = {
+  id: 'health-ready',
+  method: 'GET',
+  path: '/health/ready',
+  tag,
+  summary: 'Can it serve?',
+  description: 'Answers 200 when the database can be reached and its schema is the one this version needs.',
+  permission: null,
+  answers: {
+    200: { description: 'It can.', schema },
+    503: { description: 'It cannot; the message says why.', schema: { $ref: '#/components/schemas/Error' } },
+  },
+  async handle(_call, { pool }) {
+    if ((await schemaState(pool)) !== 'current') throw new RequestError('schema_mismatch');
+    return ok;
+  },
+};
+
+export const healthOperations: readonly Operation[] = [live, ready];

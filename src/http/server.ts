@@ -1,0 +1,66 @@
+import { randomUUIDv7 } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import fastify, {
+  type FastifyInstance,
+  type FastifyReply,
+  type FastifyRequest,
+  LogController,
+} from 'fastify';
+import type { Config } from '../config.ts';
+import { RequestError } from '../errors.ts';
+import { limits } from '../limits.ts';
+import { handleClientError, handleError } from './error-handler.ts';
+import { serializeError } from './log.ts';
+
+/** An empty server with every timeout and bound set; the framework leaves most of them open. */
+export function createServer(config: Config): FastifyInstance {
+  const options = {
+    logger: {
+      level: config.logLevel,
+      serializers: { err: serializeError },
+      base: null,
+      timestamp: () => `,"time":"${new Date().toISOString()}"`,
+    },
+    genReqId: () => randomUUIDv7(),
+    logController: new LogController({ requestIdLogLabel: 'request_id', disableRequestLogging: true }),
+    bodyLimit: config.bodyBytesMax,
+    requestTimeout: limits.requestTimeoutMs,
+    keepAliveTimeout: limits.keepAliveTimeoutMs,
+    return503OnClosing: false,
+    trustProxy: config.trustedProxy.length > 0 ? [...config.trustedProxy] : false,
+    clientErrorHandler: handleClientError,
+    frameworkErrors: refuseBadAddress,
+  };
+  const http = {
+    maxHeaderSize: limits.headersBytesMax,
+    headersTimeout: limits.headersTimeoutMs,
+    // Node would answer with no body; the gate refuses a missing Host in the shape of every other error.
+    requireHostHeader: false,
+  };
+  const app = config.tls
+    ? fastify({ ...options, https: { ...http, ...readCertificate(config.tls) } })
+    : fastify({ ...options, http });
+  app.server.on('checkExpectation', refuseExpectation);
+  return app as unknown as FastifyInstance;
+}
+
+function readCertificate({ certFile, keyFile }: { certFile: string; keyFile: string }) {
+  return { cert: readFileSync(certFile), key: readFileSync(keyFile) };
+}
+
+/** An address that cannot be decoded skips the hooks, so what they do for every request is done here. */
+function refuseBadAddress(error: unknown, request: FastifyRequest, reply: FastifyReply): void {
+  reply.header('x-request-id', request.id);
+  handleError(error, request, reply);
+}
+
+function refuseExpectation(_request: IncomingMessage, response: ServerResponse): void {
+  const refused = new RequestError('expectation_failed');
+  response
+    .writeHead(refused.status, {
+      'content-type': 'application/json; charset=utf-8',
+      'x-request-id': randomUUIDv7(),
+    })
+    .end(JSON.stringify(refused.body()));
+}

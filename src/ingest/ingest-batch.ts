@@ -1,0 +1,163 @@
+import { limits } from '../limits.ts';
+import { type ResourceType, referencesOf, resources } from '../registry/resources.ts';
+import { compileCheck, type FieldProblem, type Row } from '../registry/validate.ts';
+import { WarningCounter } from '../registry/warnings.ts';
+import { compare } from '../store/compare.ts';
+import { lookUp } from '../store/look-up.ts';
+import { type Client, inTransaction, isConflict, type Pool } from '../store/pool.ts';
+import { perType } from '../store/tables.ts';
+import { upsert } from '../store/upsert.ts';
+import { created, failed, type Outcome, stale, unchanged, updated } from './outcome.ts';
+
+/** A record that passed its own check, with its place in the batch. */
+interface Candidate {
+  readonly index: number;
+  readonly row: Row;
+}
+
+/** A batch after the checks that need no database: what failed has its outcome, the rest are candidates. */
+export interface CheckedBatch {
+  readonly outcomes: (Outcome | undefined)[];
+  readonly candidates: readonly Candidate[];
+  readonly warnings: WarningCounter;
+}
+
+const checkOf = perType((type) => ({
+  check: compileCheck(resources[type].fields),
+  updatedAt: Object.keys(resources[type].fields).indexOf('updated'),
+}));
+
+export function checkBatch(type: ResourceType, records: readonly unknown[], now: Date): CheckedBatch {
+  const { check, updatedAt } = checkOf(type);
+  const aheadFrom = new Date(now.getTime() + limits.updatedAheadMs).toISOString();
+  const outcomes: (Outcome | undefined)[] = new Array(records.length);
+  const candidates: Candidate[] = [];
+  const warnings = new WarningCounter();
+  for (const [index, record] of records.entries()) {
+    const { row, problems } = check(record, warnings.unknownField);
+    if (problems) {
+      outcomes[index] = failed(...problems);
+      continue;
+    }
+    const updatedValue = row[updatedAt];
+    if (typeof updatedValue === 'string' && updatedValue > aheadFrom) warnings.updatedInFuture();
+    candidates.push({ index, row });
+  }
+  return { outcomes, candidates, warnings };
+}
+
+/** Stores what passed, in one transaction, and returns one outcome per record. */
+export async function storeBatch(
+  pool: Pool,
+  organisationId: string,
+  type: ResourceType,
+  { outcomes, candidates }: CheckedBatch,
+): Promise<Outcome[]> {
+  const complete = [...outcomes];
+  if (candidates.length > 0) {
+    const stored = await retryConflicts(() =>
+      inTransaction(pool, (client) => storeCandidates(client, organisationId, type, candidates)),
+    );
+    for (const [index, outcome] of stored) complete[index] = outcome;
+  }
+  return complete as Outcome[];
+}
+
+/** A transaction that PostgreSQL sacrificed to another's did nothing: it is simply run again. */
+async function retryConflicts<T>(run: () => Promise<T>): Promise<T> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await run();
+    } catch (error) {
+      if (!isConflict(error) || attempt === limits.batchAttemptsMax) throw error;
+    }
+  }
+}
+
+async function storeCandidates(
+  client: Client,
+  organisationId: string,
+  type: ResourceType,
+  candidates: readonly Candidate[],
+): Promise<Map<number, Outcome>> {
+  const outcomes = new Map<number, Outcome>();
+  const found = await lookUp(
+    client,
+    organisationId,
+    type,
+    candidates.map(({ row }) => row),
+  );
+  const sound = candidates.filter(({ index, row }) => {
+    const problems = danglingReferences(type, row, found.missing);
+    if (problems.length > 0) outcomes.set(index, failed(...problems));
+    return problems.length === 0;
+  });
+  const stored = new Set(found.stored);
+  for (const wave of wavesOf(sound)) {
+    await storeWave(client, organisationId, type, wave, stored, outcomes);
+    for (const { row } of wave) stored.add(idOf(row));
+  }
+  return outcomes;
+}
+
+function danglingReferences(
+  type: ResourceType,
+  row: Row,
+  missing: readonly ReadonlySet<string>[],
+): FieldProblem[] {
+  return referencesOf(type).flatMap(({ field, position, type: referenced }, at) =>
+    missing[at]?.has(row[position] as string)
+      ? [
+          {
+            field,
+            code: 'reference_not_found' as const,
+            message: `no ${resources[referenced].singular} with this id exists; upload it to /v1/data/${referenced} first`,
+          },
+        ]
+      : [],
+  );
+}
+
+/**
+ * PostgreSQL's `on conflict` cannot meet one id twice in a statement, and keeping only the last would be wrong (stored
+ * T5, then T3, none, T4 must end at T4). So the k-th occurrence of an id goes into the k-th wave. Nearly always there
+ * is one.
+ */
+function wavesOf(candidates: readonly Candidate[]): Candidate[][] {
+  const waves: Candidate[][] = [];
+  const seen = new Map<string, number>();
+  for (const candidate of candidates) {
+    const id = idOf(candidate.row);
+    const wave = seen.get(id) ?? 0;
+    seen.set(id, wave + 1);
+    if (waves[wave]) waves[wave].push(candidate);
+    else waves[wave] = [candidate];
+  }
+  return waves;
+}
+
+async function storeWave(
+  client: Client,
+  organisationId: string,
+  type: ResourceType,
+  wave: readonly Candidate[],
+  stored: ReadonlySet<string>,
+  outcomes: Map<number, Outcome>,
+): Promise<void> {
+  const rows = wave.map(({ row }) => row);
+  const known = rows.filter((row) => stored.has(idOf(row)));
+  const settled =
+    known.length > 0 ? await compare(client, organisationId, type, known) : new Map<string, never>();
+  const unsettled = rows.filter((row) => !settled.has(idOf(row)));
+  const written =
+    unsettled.length > 0 ? await upsert(client, organisationId, type, unsettled) : new Map<string, never>();
+  for (const { index, row } of wave) {
+    outcomes.set(index, outcomeNamed[settled.get(idOf(row)) ?? written.get(idOf(row)) ?? 'stale']);
+  }
+}
+
+const outcomeNamed = { created, updated, unchanged, stale };
+
+function idOf(row: Row): string {
+  return row[0] as string;
+}

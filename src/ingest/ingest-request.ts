@@ -1,0 +1,97 @@
+import { randomUUIDv7 } from 'node:crypto';
+import { RequestError } from '../errors.ts';
+import { limits } from '../limits.ts';
+import type { ResourceType } from '../registry/resources.ts';
+import { isRecord } from '../registry/validate.ts';
+import { CommitUnconfirmed, isUnavailable, type Pool } from '../store/pool.ts';
+import { type BatchAnswer, batchAnswer, type UploadAnswer } from './answer.ts';
+import { type CheckedBatch, checkBatch, storeBatch } from './ingest-batch.ts';
+import { type BatchProblem, failed, type Outcome } from './outcome.ts';
+
+export interface Upload {
+  readonly organisationId: string;
+  readonly requestId: string;
+  readonly type: ResourceType;
+  readonly records: readonly unknown[];
+}
+
+/** The records of a request's body, once the envelope around them is known to be sound. */
+export function readRecords(body: unknown, recordsMax: number): readonly unknown[] {
+  const records = isRecord(body) ? body.records : undefined;
+  if (records === undefined || records === null)
+    throw envelopeError('required', 'is required: an array of records');
+  if (!Array.isArray(records)) throw envelopeError('wrong_type', 'must be an array of records');
+  if (records.length === 0) throw envelopeError('required', 'is empty; send at least one record');
+  if (records.length > recordsMax) {
+    throw envelopeError(
+      'too_many_records',
+      `holds ${records.length} records and at most ${recordsMax} may be sent at once; split them over several requests`,
+    );
+  }
+  return records;
+}
+
+function envelopeError(code: string, message: string): RequestError {
+  return new RequestError('invalid_request', { details: [{ field: 'records', code, message }] });
+}
+
+/** Splits an upload into batches, stores each by itself in the order sent, and says what became of every record. */
+export async function ingestRequest(
+  pool: Pool,
+  { organisationId, requestId, type, records }: Upload,
+  onError: (error: unknown) => void,
+): Promise<UploadAnswer> {
+  const batches: BatchAnswer[] = [];
+  let databaseAway = false;
+  for (let start = 0; start < records.length; start += limits.recordsPerBatch) {
+    const sent = records.slice(start, start + limits.recordsPerBatch);
+    const checked = checkBatch(type, sent, new Date());
+    let outcomes: readonly Outcome[];
+    let broken: BatchProblem | undefined;
+    try {
+      if (databaseAway) throw new DatabaseAway();
+      outcomes = await storeBatch(pool, organisationId, type, checked);
+    } catch (error) {
+      databaseAway ||= isUnavailable(error);
+      // Nothing of the request is stored yet, so the whole of it can be refused.
+      if (databaseAway && start === 0) throw new RequestError('database_unavailable', { cause: error });
+      if (!(error instanceof DatabaseAway)) onError(error);
+      broken = error instanceof CommitUnconfirmed ? outcomeUnknown : notStored;
+      outcomes = outcomesOfBroken(checked, broken);
+    }
+    batches.push(
+      batchAnswer({
+        number: batches.length + 1,
+        batchId: randomUUIDv7(),
+        requestId,
+        type,
+        start,
+        records: sent,
+        outcomes,
+        warnings: checked.warnings.list(),
+        broken,
+      }),
+    );
+  }
+  return { request_id: requestId, type, batches };
+}
+
+/** Stands in for the error of a batch that was not even tried, because the one before it found the database away. */
+class DatabaseAway extends Error {}
+
+const notStored: BatchProblem = {
+  field: null,
+  code: 'not_stored',
+  message: 'nothing of this batch was stored, for a reason that is not the data; send it again',
+};
+const outcomeUnknown: BatchProblem = {
+  field: null,
+  code: 'outcome_unknown',
+  message: 'the batch may or may not have been stored; send it again, which is safe either way',
+};
+
+/** Records that are bad in themselves stay so; of the others, the batch's own misfortune is the reason. */
+function outcomesOfBroken({ outcomes }: CheckedBatch, problem: BatchProblem): Outcome[] {
+  const because = failed(problem);
+  return Array.from(outcomes, (outcome) => outcome ?? because);
+}

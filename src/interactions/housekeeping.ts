@@ -1,0 +1,14 @@
+import { limits } from '../limits.ts';
+import { purgeIdempotencyKeys } from '../store/idempotency-keys.ts';
+import { ensurePartitions } from '../store/interactions.ts';
+import type { Pool } from '../store/pool.ts';
+
+/**
+ * What interactions need done now and then: partitions for the months ahead, and idempotency keys forgotten after their
+ * day. Every process does it; the work is idempotent and what is done already costs next to nothing.
+ */
+export async function keepHouse(pool: Pool): Promise<void> {
+  await ensurePartitions(pool, limits.interactionPartitionsAheadMonths);
+  const forgottenBefore = new Date(Date.now() - limits.idempotencyKeyLifeMs);
+  while ((await purgeIdempotencyKeys(pool, forgottenBefore, limits.purgeRowsMax)) === limits.purgeRowsMax);
+}

@@ -1,0 +1,55 @@
+import { createHash, randomBytes } from 'node:crypto';
+import { crc32 } from 'node:zlib';
+
+/**
+ * An API key is `intake_` + key id + `_` + secret + checksum. Secret scanners recognise the prefix; the checksum tells a
+ * mistyped key from a real one without asking the database. Letters and digits only, so that a double click selects it.
+ */
+const alphabet = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
+const keyIdBytes = 8;
+const keyIdLength = 11;
+const secretBytes = 32;
+const secretLength = 43;
+const checksumLength = 6;
+const keyPattern = new RegExp(
+  `^intake_([0-9A-Za-z]{${keyIdLength}})_[0-9A-Za-z]{${secretLength}}([0-9A-Za-z]{${checksumLength}})$`,
+);
+
+export interface NewKey {
+  readonly keyId: string;
+  /** The whole key, to be shown once and never stored. */
+  readonly key: string;
+}
+
+export function makeKey(): NewKey {
+  const keyId = base62(randomBytes(keyIdBytes), keyIdLength);
+  const unchecked = `intake_${keyId}_${base62(randomBytes(secretBytes), secretLength)}`;
+  return { keyId, key: unchecked + checksum(unchecked) };
+}
+
+/** The id within a key that is whole, or undefined for one that cannot be. */
+export function keyIdOf(key: string): string | undefined {
+  const parts = keyPattern.exec(key);
+  return parts && checksum(key.slice(0, -checksumLength)) === parts[2] ? parts[1] : undefined;
+}
+
+/** A key has 256 random bits, so a plain hash is as strong as a slow one would be. */
+export function hashKey(key: string): Buffer {
+  return createHash('sha256').update(key).digest();
+}
+
+function checksum(text: string): string {
+  const bytes = Buffer.alloc(4);
+  bytes.writeUInt32BE(crc32(text));
+  return base62(bytes, checksumLength);
+}
+
+function base62(bytes: Buffer, length: number): string {
+  let rest = BigInt(`0x${bytes.toString('hex')}`);
+  let digits = '';
+  for (let at = 0; at < length; at++) {
+    digits = alphabet.charAt(Number(rest % 62n)) + digits;
+    rest /= 62n;
+  }
+  return digits;
+}

@@ -1,0 +1,30 @@
+import { type ResourceType, resourceTypes } from '../registry/resources.ts';
+
+/** What a key may do. `data:write` covers every type; `data:write:shops` that one alone. */
+export type Permission =
+  | 'data:write'
+  | `data:write:${ResourceType}`
+  | 'data:read'
+  | 'interactions:write'
+  | 'interactions:read';
+
+/** What a key may do unless it is issued with less. */
+export const allPermissions: readonly Permission[] = [
+  'data:write',
+  'data:read',
+  'interactions:write',
+  'interactions:read',
+];
+
+const known: ReadonlySet<string> = new Set([
+  ...allPermissions,
+  ...resourceTypes.map((type) => `data:write:${type}`),
+]);
+
+export function isPermission(value: string): value is Permission {
+  return known.has(value);
+}
+
+export function permits(granted: readonly string[], needed: Permission): boolean {
+  return granted.includes(needed) || (needed.startsWith('data:write:') && granted.includes('data:write'));
+}

@@ -1,0 +1,32 @@
+/** Every bound of the service, its unit in its name. A bound an operator may move is a default in config.ts. */
+export const limits = {
+  recordsPerBatch: 1_000,
+  recordsPerRequestMax: 5_000,
+  coursesPerRequestMax: 1_000,
+  bodyBytesMax: 32 * 1024 * 1024,
+  headersBytesMax: 16 * 1024,
+  headersTimeoutMs: 20_000,
+  requestTimeoutMs: 120_000,
+  keepAliveTimeoutMs: 75_000,
+  textCodePointsMax: 1_000,
+  branchListCodePointsMax: 20_000,
+  interactionUserCodePointsMax: 255,
+  errorsPerRecordMax: 5,
+  errorsInSummaryMax: 3,
+  unknownFieldNamesMax: 20,
+  unknownFieldNameCharactersMax: 64,
+  updatedAheadMs: 24 * 3_600_000,
+  idempotencyKeyCharactersMax: 255,
+  idempotencyKeyLifeMs: 24 * 3_600_000,
+  /** Below it a body can be put into canonical form without deep recursion; no interaction needs more than one level. */
+  idempotentBodyDepthMax: 32,
+  interactionsPerPageMax: 1_000,
+  interactionsPerPageDefault: 100,
+  /** Integers below it are epoch seconds, from it on milliseconds. */
+  epochSecondsEnd: 100_000_000_000,
+  interactionPartitionsAheadMonths: 6,
+  batchAttemptsMax: 5,
+  purgeRowsMax: 5_000,
+  housekeepingIntervalMs: 3_600_000,
+  retryAfterSeconds: 5,
+} as const;

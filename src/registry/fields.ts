@@ -1,0 +1,261 @@
+import { type Static, type TSchema, Type } from 'typebox';
+import { limits } from '../limits.ts';
+import { readDate, readDateTime } from './times.ts';
+
+/** What a field's value becomes once checked: what the column stores. */
+export type Scalar = string | number | boolean;
+
+/** Why a value was refused. One object per reason and field kind, so a refusal allocates nothing. */
+export interface Problem {
+  readonly code: ProblemCode;
+  readonly message: string;
+}
+
+export type ProblemCode =
+  | 'required'
+  | 'wrong_type'
+  | 'invalid_format'
+  | 'invalid_value'
+  | 'invalid_characters'
+  | 'too_long'
+  | 'out_of_range'
+  | 'reference_not_found'
+  | 'not_an_object';
+
+export type ColumnType = 'uuid' | 'text' | 'date' | 'timestamptz' | 'numeric' | 'float8' | 'bool' | 'jsonb';
+
+/**
+ * One field of a record. `schema` is what openapi.json publishes; `read` checks a value that is present and
+ * returns it as it will be stored. Both live here, side by side, so that they say the same; a property test
+ * holds them against each other.
+ */
+export interface Field<S extends TSchema = TSchema, R extends boolean = boolean> {
+  readonly schema: S;
+  readonly column: ColumnType;
+  readonly read: (value: unknown) => Scalar | Problem;
+  readonly required: R;
+  /** The type that must already hold this id, where the specification's dependency table names one. */
+  readonly references?: string;
+  /** What an omitted value is stored as; null unless said otherwise. */
+  readonly fallback?: Scalar;
+}
+
+/** A record's JSON as TypeScript sees it: optional fields may be absent or null. */
+export type RecordOf<F extends Record<string, Field>> = {
+  [K in keyof F as F[K] extends Field<TSchema, true> ? K : never]: Static<F[K]['schema']>;
+} & {
+  [K in keyof F as F[K] extends Field<TSchema, true> ? never : K]?: Static<F[K]['schema']> | null;
+};
+
+export function isProblem(value: Scalar | Problem): value is Problem {
+  return typeof value === 'object';
+}
+
+export const required: Problem = { code: 'required', message: 'is required and must not be null or empty' };
+
+const wantsString: Problem = { code: 'wrong_type', message: 'must be a string' };
+const uuidPattern = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
+const notUuid: Problem = {
+  code: 'invalid_format',
+  message: 'must be a UUID of hyphenated hexadecimal digits, such as 5f0c2d3e-8a41-4c5b-9d77-2b1e6f8a9c01',
+};
+
+export function isUuid(value: unknown): value is string {
+  return typeof value === 'string' && uuidPattern.test(value);
+}
+
+interface Description {
+  readonly description?: string;
+}
+
+export function uuid(options: Description = {}) {
+  return {
+    schema: Type.String({ format: 'uuid', ...options }),
+    column: 'uuid',
+    required: true,
+    read(value) {
+      if (typeof value !== 'string') return wantsString;
+      return uuidPattern.test(value) ? value.toLowerCase() : notUuid;
+    },
+  } satisfies Field;
+}
+
+/** A UUID that must already be stored as a record of the type named. */
+export function reference<T extends string>(references: T, options: Description = {}) {
+  const description = options.description ?? `must reference an existing record of \`${references}\``;
+  return { ...uuid({ description }), references } satisfies Field;
+}
+
+const badCharacters: Problem = {
+  code: 'invalid_characters',
+  message: 'must not contain a NUL character or half of a surrogate pair',
+};
+
+export function text(options: Description & { codePointsMax?: number } = {}) {
+  const { codePointsMax = limits.textCodePointsMax, ...rest } = options;
+  const tooLong: Problem = { code: 'too_long', message: `must be at most ${codePointsMax} characters long` };
+  return {
+    schema: Type.String({ minLength: 1, maxLength: codePointsMax, ...rest }),
+    column: 'text',
+    required: true,
+    read(value) {
+      if (typeof value !== 'string') return wantsString;
+      if (value.length > codePointsMax && countCodePoints(value) > codePointsMax) return tooLong;
+      return value.includes('\0') || !value.isWellFormed() ? badCharacters : value;
+    },
+  } satisfies Field;
+}
+
+function countCodePoints(value: string): number {
+  let count = 0;
+  for (const _ of value) count++;
+  return count;
+}
+
+const countryPattern = /^[A-Za-z]{2}$/;
+const notCountry: Problem = {
+  code: 'invalid_format',
+  message: 'must be a country code of two letters, such as GB',
+};
+
+export function country(options: Description = {}) {
+  return {
+    schema: Type.String({ pattern: countryPattern.source, description: '2-letter country code', ...options }),
+    column: 'text',
+    required: true,
+    read(value) {
+      if (typeof value !== 'string') return wantsString;
+      return countryPattern.test(value) ? value.toUpperCase() : notCountry;
+    },
+  } satisfies Field;
+}
+
+const notDate: Problem = {
+  code: 'invalid_format',
+  message: 'must be a day of the calendar written as YYYY-MM-DD, such as 2004-02-29',
+};
+
+export function date(options: Description = {}) {
+  return {
+    schema: Type.String({ format: 'date', ...options }),
+    column: 'date',
+    required: true,
+    read: (value) => (typeof value === 'string' ? (readDate(value) ?? notDate) : wantsString),
+  } satisfies Field;
+}
+
+const notDateTime: Problem = {
+  code: 'invalid_format',
+  message:
+    'must be an ISO 8601 date-time, such as 2026-03-14T09:26:53Z; without an offset it is taken as UTC',
+};
+
+export function dateTime(options: Description = {}) {
+  return {
+    schema: Type.String({ format: 'date-time', ...options }),
+    column: 'timestamptz',
+    required: true,
+    read: (value) => (typeof value === 'string' ? (readDateTime(value) ?? notDateTime) : wantsString),
+  } satisfies Field;
+}
+
+const wantsNumber: Problem = { code: 'wrong_type', message: 'must be a number, not a number in a string' };
+const notFinite: Problem = { code: 'out_of_range', message: 'must be a finite number' };
+
+interface Range {
+  readonly minimum?: number;
+  readonly exclusiveMinimum?: number;
+  readonly maximum?: number;
+}
+
+/** A sum of money or a rate: kept as a decimal, so that sums add up. */
+export function amount(options: Range & Description = {}) {
+  return { ...number(options), column: 'numeric' } satisfies Field;
+}
+
+/** A measurement: kept as the double that JSON gives. */
+export function number(options: Range & Description = {}) {
+  const { minimum = -Infinity, exclusiveMinimum = -Infinity, maximum = Infinity } = options;
+  const outOfRange: Problem = { code: 'out_of_range', message: `must be ${describeRange(options)}` };
+  return {
+    schema: Type.Number({ ...options }),
+    column: 'float8',
+    required: true,
+    read(value) {
+      if (typeof value !== 'number') return wantsNumber;
+      if (!Number.isFinite(value)) return notFinite;
+      if (value < minimum || value > maximum || value <= exclusiveMinimum) return outOfRange;
+      return value === 0 ? 0 : value; // JSON has a negative zero; a stored amount has not.
+    },
+  } satisfies Field;
+}
+
+function describeRange({ minimum, exclusiveMinimum, maximum }: Range): string {
+  if (exclusiveMinimum !== undefined) return `greater than ${exclusiveMinimum}`;
+  if (minimum !== undefined && maximum !== undefined) return `from ${minimum} to ${maximum}`;
+  return minimum === undefined ? 'a number' : `${minimum} or more`;
+}
+
+/** A whole number written in digits, as a query parameter is. */
+export function integer(options: { minimum: number; maximum: number } & Description) {
+  const { minimum, maximum } = options;
+  const outOfRange: Problem = {
+    code: 'out_of_range',
+    message: `must be a whole number from ${minimum} to ${maximum}`,
+  };
+  return {
+    schema: Type.Integer({ ...options }),
+    column: 'numeric',
+    required: true,
+    read(value) {
+      const read = typeof value === 'string' && /^\d{1,9}$/.test(value) ? Number(value) : Number.NaN;
+      return read >= minimum && read <= maximum ? read : outOfRange;
+    },
+  } satisfies Field;
+}
+
+const wantsBoolean: Problem = { code: 'wrong_type', message: 'must be true or false' };
+
+export function boolean(options: Description = {}) {
+  return {
+    schema: Type.Boolean({ ...options }),
+    column: 'bool',
+    required: true,
+    read: (value) => (typeof value === 'boolean' ? value : wantsBoolean),
+  } satisfies Field;
+}
+
+export function oneOf<const V extends string>(values: readonly V[], options: Description = {}) {
+  const notOneOf: Problem = {
+    code: 'invalid_value',
+    message: values.length === 1 ? `must be ${values[0]}` : `must be one of ${values.join(', ')}`,
+  };
+  const known: ReadonlySet<unknown> = new Set(values);
+  return {
+    schema: Type.Unsafe<V>({ type: 'string', enum: values, ...options }),
+    column: 'text',
+    required: true,
+    read(value) {
+      if (typeof value !== 'string') return wantsString;
+      return known.has(value) ? (value as V) : notOneOf;
+    },
+  } satisfies Field;
+}
+
+/** The same field, but it may be omitted, null, or an empty string: a value, and not the same as none. */
+export function optional<F extends Field>(field: F): Omit<F, 'required'> & { required: false } {
+  const { minLength: _, ...schema } = field.schema as TSchema & Nullable;
+  const types = Array.isArray(schema.type) ? schema.type : [schema.type];
+  const nullable = {
+    ...schema,
+    type: [...types, 'null'],
+    ...(schema.enum && { enum: [...schema.enum, null] }),
+  };
+  return { ...field, schema: nullable, required: false };
+}
+
+interface Nullable {
+  readonly type: string | readonly string[];
+  readonly enum?: readonly unknown[];
+  readonly minLength?: number;
+}

@@ -1,0 +1,85 @@
+import { Type } from 'typebox';
+import { limits } from '../limits.ts';
+import { type Field, oneOf, optional, type Problem, type RecordOf, reference, text, uuid } from './fields.ts';
+import type { ResourceType } from './resources.ts';
+import { latestMs, readDateTime } from './times.ts';
+
+/** Which type of record holds the items of each kind. */
+export const itemTypes = {
+  TAG: 'tags',
+  OFFER: 'offers',
+  SHOP: 'shops',
+  KEYWORD: 'keywords',
+} as const satisfies Record<string, ResourceType>;
+export type ItemType = keyof typeof itemTypes;
+
+const badTimestamp: Problem = {
+  code: 'invalid_format',
+  message:
+    'must be a positive integer (epoch seconds, or milliseconds from 100000000000 on) or an ISO 8601 date-time, up to the year 9999',
+};
+
+function eventTimestamp() {
+  return {
+    schema: Type.Unsafe<number | string>({
+      type: ['integer', 'string'],
+      minimum: 1,
+      maximum: latestMs,
+      format: 'date-time',
+      description: 'when it happened: epoch seconds, epoch milliseconds, or an ISO 8601 date-time',
+    }),
+    column: 'jsonb',
+    required: true,
+    read(value) {
+      if (typeof value !== 'number' && typeof value !== 'string') {
+        return { code: 'wrong_type', message: badTimestamp.message };
+      }
+      return eventTime(value) === undefined ? badTimestamp : value;
+    },
+  } satisfies Field;
+}
+
+/** The instant that an `event_timestamp` names, in the form that is stored; undefined if it names none. */
+export function eventTime(sent: number | string): string | undefined {
+  if (typeof sent === 'string') return readDateTime(sent);
+  if (!Number.isInteger(sent) || sent <= 0) return undefined;
+  const ms = sent < limits.epochSecondsEnd ? sent * 1_000 : sent;
+  return ms > latestMs ? undefined : readDateTime(new Date(ms).toISOString());
+}
+
+/** One user's interaction with one item. It is recorded by itself, never in a batch, and never changed. */
+export const interaction = {
+  interaction_type: oneOf(['FILTER_CLICK', 'SHARE', 'PAGE_VIEW', 'DISCOUNT_CODE']),
+  user_id: optional(
+    text({ codePointsMax: limits.interactionUserCodePointsMax, description: 'pseudonymous user identifier' }),
+  ),
+  student_id: optional(
+    reference('customers', { description: 'a student, who is a customer; must already exist' }),
+  ),
+  item_type: oneOf(Object.keys(itemTypes) as ItemType[]),
+  item_id: uuid({ description: 'an existing item of the kind that `item_type` names' }),
+  city: optional(text({ description: 'where it happened' })),
+  country: optional(text({ description: 'where it happened' })),
+  platform: optional(oneOf(['ANDROID', 'IOS', 'WEB', 'OTHER'])),
+  event_timestamp: eventTimestamp(),
+  source: optional(
+    oneOf(['SERVICE'], { description: 'SERVICE when it came from a recommendation, else null' }),
+  ),
+  recommendation_id: optional(uuid({ description: 'the recommendation it came from' })),
+};
+
+export type Interaction = RecordOf<typeof interaction>;
+
+export const interactionExample: Interaction = {
+  interaction_type: 'PAGE_VIEW',
+  user_id: 'visitor-7d1f',
+  student_id: 'c1d6a7f0-3b52-4e8f-9a64-0d2f5b7e8a11',
+  item_type: 'SHOP',
+  item_id: '5f0c2d3e-8a41-4c5b-9d77-2b1e6f8a9c01',
+  city: 'Leeds',
+  country: 'GB',
+  platform: 'WEB',
+  event_timestamp: '2026-03-14T09:26:53Z',
+  source: 'SERVICE',
+  recommendation_id: '0a1b2c3d-4e5f-4061-8273-94a5b6c7d8e9',
+};

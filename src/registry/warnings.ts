@@ -1,0 +1,47 @@
+import { limits } from '../limits.ts';
+
+/** Something about a batch that its sender should know, though no record failed for it. */
+export interface Warning {
+  readonly code: 'unknown_field' | 'more_unknown_fields' | 'updated_in_future';
+  readonly field: string | null;
+  /** How many times it was met. */
+  readonly count: number;
+  readonly message: string;
+}
+
+/** Counts what is worth a warning, in bounded space whatever is sent. */
+export class WarningCounter {
+  readonly #unknownFields = new Map<string, number>();
+  #moreUnknownFields = 0;
+  #updatedInFuture = 0;
+
+  readonly unknownField = (name: string): void => {
+    const cut = name.slice(0, limits.unknownFieldNameCharactersMax);
+    const count = this.#unknownFields.get(cut);
+    if (count === undefined && this.#unknownFields.size >= limits.unknownFieldNamesMax)
+      this.#moreUnknownFields++;
+    else this.#unknownFields.set(cut, (count ?? 0) + 1);
+  };
+
+  updatedInFuture(): void {
+    this.#updatedInFuture++;
+  }
+
+  list(): Warning[] {
+    const warnings: Warning[] = [];
+    for (const [field, count] of this.#unknownFields) {
+      const message = 'is not a field of this type and was ignored; check its spelling';
+      warnings.push({ code: 'unknown_field', field, count, message });
+    }
+    if (this.#moreUnknownFields > 0) {
+      const message = 'further fields that are not of this type were ignored';
+      warnings.push({ code: 'more_unknown_fields', field: null, count: this.#moreUnknownFields, message });
+    }
+    if (this.#updatedInFuture > 0) {
+      const message =
+        'is more than 24 hours ahead; the record was taken, but nothing older can replace it until then: check the clock or the time zone of the source';
+      warnings.push({ code: 'updated_in_future', field: 'updated', count: this.#updatedInFuture, message });
+    }
+    return warnings;
+  }
+}

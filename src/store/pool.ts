@@ -1,0 +1,110 @@
+import pg from 'pg';
+import type { Config } from '../config.ts';
+
+export type Client = pg.PoolClient;
+export type Pool = pg.Pool;
+
+/** Values that JavaScript would bend (instants, days, decimals) stay the text that PostgreSQL writes. */
+const keptAsText = new Set<number>([
+  pg.types.builtins.TIMESTAMPTZ,
+  pg.types.builtins.DATE,
+  pg.types.builtins.NUMERIC,
+  pg.types.builtins.INT8,
+]);
+
+export function createPool(config: Config, onIdleError: (error: Error) => void): Pool {
+  const pool = new pg.Pool({
+    connectionString: config.databaseUrl,
+    max: config.databaseConnectionsMax,
+    connectionTimeoutMillis: Math.min(5_000, config.databaseTimeoutMs),
+    statement_timeout: config.databaseTimeoutMs,
+    // The server ends a slow statement itself; this one is for a server that has stopped answering altogether.
+    query_timeout: config.databaseTimeoutMs + 5_000,
+    idle_in_transaction_session_timeout: config.databaseTimeoutMs,
+    application_name: 'intake-server',
+    options: '-c timezone=UTC',
+    types: {
+      getTypeParser: (oid: number, format?: 'text' | 'binary') =>
+        keptAsText.has(oid) ? (value: string) => value : pg.types.getTypeParser(oid, format as 'text'),
+    } as pg.CustomTypesConfig,
+  });
+  // A connection that breaks while idle is replaced by the pool; without a listener it would end the process.
+  pool.on('error', onIdleError);
+  return pool;
+}
+
+/** COMMIT was sent and its answer never came: the work is stored or it is not, and only sending it again settles it. */
+export class CommitUnconfirmed extends Error {
+  constructor(cause: unknown) {
+    super('the answer to COMMIT was lost', { cause });
+  }
+}
+
+/** Runs `work` in one transaction. A connection that fails to roll back is thrown away, so that no slot is poisoned. */
+export async function inTransaction<T>(pool: Pool, work: (client: Client) => Promise<T>): Promise<T> {
+  const client = await pool.connect();
+  let result: T;
+  try {
+    await client.query('begin');
+    result = await work(client);
+  } catch (error) {
+    await client.query('rollback').then(
+      () => client.release(isUnavailable(error)),
+      () => client.release(true),
+    );
+    throw error;
+  }
+  await commit(client);
+  return result;
+}
+
+async function commit(client: Client): Promise<void> {
+  let command: string;
+  try {
+    ({ command } = await client.query('commit'));
+  } catch (error) {
+    client.release(true);
+    throw isUnavailable(error) ? new CommitUnconfirmed(error) : error;
+  }
+  client.release();
+  // PostgreSQL answers COMMIT of a failed transaction with the word ROLLBACK and no error.
+  if (command !== 'COMMIT') throw new Error(`the transaction ended with ${command}`);
+}
+
+const unavailableCodes = new Set([
+  'ECONNREFUSED',
+  'ECONNRESET',
+  'EPIPE',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'ETIMEDOUT',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'ENOENT',
+  '25006', // read-only: a standby, or a primary that was demoted
+  '57014', // statement timeout
+  '57P01', // shut down by the administrator
+  '57P02', // crashed
+  '57P03', // still starting
+  '3D000', // the database does not exist (yet)
+]);
+
+/** SQLSTATE classes: connection, authorisation, insufficient resources (disk full among them), system error. */
+const unavailableClasses = new Set(['08', '28', '53', '58']);
+
+/** True where it is the database that is at fault and not the statement: the same request may succeed later. */
+export function isUnavailable(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  const { code } = error as { code?: unknown };
+  if (typeof code === 'string') return unavailableCodes.has(code) || unavailableClasses.has(code.slice(0, 2));
+  // The driver's own errors about a connection have no code.
+  return /^(Connection terminated|Query read timeout|timeout exceeded|Client has encountered a connection)/.test(
+    error.message,
+  );
+}
+
+/** True where PostgreSQL chose this transaction to give way to another: doing it again is all that is needed. */
+export function isConflict(error: unknown): boolean {
+  const { code } = error as { code?: unknown };
+  return code === '40P01' || code === '40001';
+}

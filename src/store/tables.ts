@@ -1,0 +1,46 @@
+import { idFieldOf, type Resource, type ResourceType, resources } from '../registry/resources.ts';
+import type { Row } from '../registry/validate.ts';
+
+/** One record type as PostgreSQL knows it. Columns are the fields by their own names; only the table's is translated. */
+export interface Table {
+  readonly name: string;
+  readonly id: string;
+  readonly columns: readonly string[];
+  /** Rows as parameters: one array per column, `$2` the first, for `$1` is always the organisation. */
+  readonly rowsAsParameters: string;
+}
+
+export function tableOf(type: ResourceType): Table {
+  const { fields }: Resource = resources[type];
+  const columns = Object.keys(fields).map(quote);
+  const arrays = Object.values(fields).map(({ column }, at) => `$${at + 2}::${column}[]`);
+  return {
+    name: type.replaceAll('-', '_'),
+    id: quote(idFieldOf(type)),
+    columns,
+    rowsAsParameters: `unnest(${arrays.join(', ')}) as i(${columns.join(', ')})`,
+  };
+}
+
+/** A field may be called `order`. */
+function quote(name: string): string {
+  return `"${name}"`;
+}
+
+/** Turns rows into the arrays that `rowsAsParameters` reads. */
+export function columnsOf(rows: readonly Row[], width: number): unknown[][] {
+  return Array.from({ length: width }, (_, at) => rows.map((row) => row[at]));
+}
+
+/** Makes each type's statement once, the first time it is needed. */
+export function perType<T>(make: (type: ResourceType) => T): (type: ResourceType) => T {
+  const made = new Map<ResourceType, T>();
+  return (type) => {
+    let value = made.get(type);
+    if (value === undefined) {
+      value = make(type);
+      made.set(type, value);
+    }
+    return value;
+  };
+}

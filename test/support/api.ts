@@ -1,0 +1,49 @@
+/** The API as a client sees it: HTTP and JSON, nothing of the source. */
+
+export interface Answer {
+  readonly status: number;
+  readonly headers: Headers;
+  // biome-ignore lint/suspicious/noExplicitAny: a test asserts on the shape; a type would assume it.
+  readonly body: any;
+}
+
+export interface Api {
+  upload(type: string, records: unknown): Promise<Answer>;
+  /** An upload of one batch, which must be answered at all: its `data`, with the HTTP status beside it. */
+  // biome-ignore lint/suspicious/noExplicitAny: as above.
+  batch(type: string, records: unknown[]): Promise<any>;
+  post(path: string, body: unknown, headers?: Record<string, string>): Promise<Answer>;
+  get(path: string, headers?: Record<string, string>): Promise<Answer>;
+  send(path: string, init: RequestInit): Promise<Answer>;
+}
+
+export function apiOf(url: string, key?: string): Api {
+  const authorization: Record<string, string> = key === undefined ? {} : { authorization: `Bearer ${key}` };
+  const send = async (path: string, init: RequestInit): Promise<Answer> => {
+    const response = await fetch(url + path, {
+      redirect: 'manual',
+      ...init,
+      headers: { ...authorization, ...init.headers },
+    });
+    const text = await response.text();
+    const json = response.headers.get('content-type')?.startsWith('application/json');
+    return { status: response.status, headers: response.headers, body: json ? JSON.parse(text) : text };
+  };
+  const post = (path: string, body: unknown, headers: Record<string, string> = {}) =>
+    send(path, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', ...headers },
+      body: JSON.stringify(body),
+    });
+  const upload = (type: string, records: unknown) => post(`/v1/data/${type}`, { records });
+  return {
+    send,
+    post,
+    upload,
+    get: (path, headers = {}) => send(path, { headers }),
+    async batch(type, records) {
+      const { status, body } = await upload(type, records);
+      return { http: status, ...body.batches[0].data };
+    },
+  };
+}

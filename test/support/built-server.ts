@@ -1,0 +1,70 @@
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { createTestDatabase } from './database.ts';
+
+const main = fileURLToPath(new URL('../../dist/main.js', import.meta.url));
+
+/** The built service as a process of its own, as an operator would run it. Knows nothing of the source. */
+export interface BuiltServer {
+  readonly url: string;
+  readonly databaseUrl: string;
+  readonly process: ChildProcess;
+  /** What it has written to its log so far, a line each. */
+  readonly log: readonly string[];
+  /** Runs a command of the same program on the same database; returns what it printed. */
+  run(...args: string[]): Promise<string>;
+  /** Makes an organisation and a key for it; returns the key. */
+  createKey(organisation: string, ...scopes: string[]): Promise<string>;
+  stop(): Promise<void>;
+}
+
+export async function startBuiltServer(env: Record<string, string> = {}): Promise<BuiltServer> {
+  const databaseUrl = env.DATABASE_URL ?? (await createTestDatabase());
+  const environment = { ...process.env, DATABASE_URL: databaseUrl, PORT: '0', LOG_LEVEL: 'info', ...env };
+  const server = spawn(process.execPath, [main, 'serve'], {
+    env: environment,
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  const log: string[] = [];
+  const url = await listeningAddress(server, log);
+  const run = async (...args: string[]) => {
+    const { stdout } = await promisify(execFile)(process.execPath, [main, ...args], { env: environment });
+    return stdout;
+  };
+  const organisations = new Set<string>();
+  return {
+    url,
+    databaseUrl,
+    process: server,
+    log,
+    run,
+    async createKey(organisation, ...scopes) {
+      if (!organisations.has(organisation)) await run('organisations', 'create', organisation);
+      organisations.add(organisation);
+      const flags = scopes.flatMap((scope) => ['--scope', scope]);
+      const issued = JSON.parse(
+        await run('keys', 'issue', '--organisation', organisation, '--json', ...flags),
+      );
+      return issued.key;
+    },
+    async stop() {
+      if (server.exitCode !== null || server.signalCode !== null) return;
+      server.kill('SIGTERM');
+      await once(server, 'exit');
+    },
+  };
+}
+
+function listeningAddress(server: ChildProcess, log: string[]): Promise<string> {
+  return new Promise((resolve, reject) => {
+    server.once('exit', (code) => reject(new Error(`the server ended with ${code}:\n${log.join('\n')}`)));
+    createInterface({ input: server.stdout as NodeJS.ReadableStream }).on('line', (line) => {
+      log.push(line);
+      const address = /Server listening at (https?:\/\/[^"\s]+)/.exec(line)?.[1];
+      if (address) resolve(address);
+    });
+  });
+}
