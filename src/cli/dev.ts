@@ -1,4 +1,4 @@
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import pg from 'pg';
@@ -34,7 +34,7 @@ export async function run(): Promise<void> {
     const key = await demoKey(pool);
     await pool.end();
     service = await startService(config);
-    console.log(welcome(service.address, key));
+    console.log(welcome(service.address, key, postgres.home));
   } catch (error) {
     await stop();
     throw error;
@@ -57,11 +57,12 @@ async function demoKey(pool: Pool): Promise<string> {
   const kept = existsSync(file) ? readFileSync(file, 'utf8') : undefined;
   if (kept && (await authenticate(pool, `Bearer ${kept}`).catch(() => undefined))) return kept;
   const { key } = await issueKey(pool, organisation.organisation_id, allPermissions);
+  mkdirSync(folder, { recursive: true });
   writeFileSync(file, key, { mode: 0o600 });
   return key;
 }
 
-function welcome(address: string, key: string): string {
+function welcome(address: string, key: string, home: string): string {
   const { shop_id, name, region } = resources.shops.example;
   return `
 Intake is ready.
@@ -77,6 +78,6 @@ Upload a shop:
     -H 'Content-Type: application/json' \\
     -d '${JSON.stringify({ records: [{ shop_id, name, region }] })}'
 
-Ctrl-C stops it; the data stays in .intake/.
+Ctrl-C stops it; the data stays in ${home}.
 `;
 }

@@ -21,6 +21,8 @@ const startTimeoutMs = 30_000;
 const stopTimeoutMs = 30_000;
 
 export interface LocalPostgres {
+  /** Where its data is: the folder that was asked for, or the one that had to stand in for it. */
+  readonly home: string;
   /** The address of one of its databases, for the superuser. */
   url(database: string): string;
   stop(): Promise<void>;
@@ -48,8 +50,10 @@ export async function startLocalPostgres(
 ): Promise<LocalPostgres> {
   const account = unprivilegedAccount();
   const home = account ? reachableFolder(folder) : folder;
-  const programs = account && home !== folder ? copyPrograms(binaries, home) : binaries;
   mkdirSync(home, { recursive: true });
+  if (statSync(home).uid !== process.getuid?.())
+    throw new Error(`${home} belongs to somebody else; remove it first`);
+  const programs = account && home !== folder ? copyPrograms(binaries, home) : binaries;
   const data = join(home, 'data');
   const password = initialise(home, data, programs, account);
   await stopLeftover(data);
@@ -68,6 +72,7 @@ export async function startLocalPostgres(
   const url = (database: string) => `postgres://postgres:${password}@127.0.0.1:${port}/${database}`;
   await untilReady(url('postgres'), () => server.exitCode !== null, home);
   return {
+    home,
     url,
     async stop() {
       server.kill('SIGINT');

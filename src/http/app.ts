@@ -99,6 +99,8 @@ async function addReference(app: FastifyInstance): Promise<void> {
       pageTitle: 'Intake API reference',
       withDefaultFonts: false,
       hideClientButton: true,
+      showDeveloperTools: 'never',
+      defaultOpenAllTags: true,
       telemetry: false,
       agent: { disabled: true },
       mcp: { disabled: true },

@@ -156,9 +156,13 @@ const requestIdHeader = {
 
 function answersOf({ answers }: Operation): JsonSchema {
   return Object.fromEntries(
-    Object.entries(answers).map(([status, { description, schema }]) => [
+    Object.entries(answers).map(([status, { description, schema, example }]) => [
       status,
-      { description, headers: requestIdHeader, content: { 'application/json': { schema } } },
+      {
+        description,
+        headers: requestIdHeader,
+        content: { 'application/json': { schema, ...(example !== undefined && { example }) } },
+      },
     ]),
   );
 }

@@ -32,6 +32,12 @@ export interface Answer {
 /** JSON Schema, as OpenAPI 3.1 takes it. */
 export type JsonSchema = Readonly<Record<string, unknown>>;
 
+export interface DescribedAnswer {
+  readonly description: string;
+  readonly schema: JsonSchema;
+  readonly example?: unknown;
+}
+
 /**
  * One thing the API can do. The server's routes and the API description are both made from these, so that neither can
  * know something the other does not.
@@ -50,7 +56,7 @@ export interface Operation {
   readonly query?: Readonly<Record<string, Field>>;
   readonly requestHeaders?: Readonly<Record<string, JsonSchema & { description: string }>>;
   readonly requestBody?: { readonly schema: JsonSchema; readonly example: unknown };
-  readonly answers: Readonly<Record<number, { readonly description: string; readonly schema: JsonSchema }>>;
+  readonly answers: Readonly<Record<number, DescribedAnswer>>;
   readonly handle: (call: Call, parts: Parts) => Promise<Answer>;
 }
 

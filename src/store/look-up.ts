@@ -27,7 +27,7 @@ const statement = perType((type) => {
         select from ${target.name} t where t.organisation_id = o.organisation_id and t.${target.id} = i.id)`;
   });
   const stored = `
-      select ${references.length} as question, t.${id}
+      select ${references.length} as question, t.${id} as id
       from organisations o cross join unnest($2::uuid[]) as i(id)
       join ${name} t on t.organisation_id = o.organisation_id and t.${id} = i.id
       where o.organisation_id = $1`;

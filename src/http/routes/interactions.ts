@@ -10,6 +10,10 @@ import { type Call, type Operation, principalOf } from '../operation.ts';
 
 const tag = 'Interactions';
 const interactionSchema = { $ref: '#/components/schemas/Interaction' };
+const example = interactionAnswer({
+  ...interactionExample,
+  interaction_id: '019ced6c-5a2b-7c3d-8e4f-5a6b7c8d9e0f',
+});
 
 const record: Operation = {
   id: 'record-interaction',
@@ -32,7 +36,7 @@ const record: Operation = {
   },
   requestBody: { schema: { $ref: '#/components/schemas/NewInteraction' }, example: interactionExample },
   answers: {
-    201: { description: 'The interaction as it is stored.', schema: interactionSchema },
+    201: { description: 'The interaction as it is stored.', schema: interactionSchema, example },
     400: {
       description: 'A field is wrong; `details` names it.',
       schema: { $ref: '#/components/schemas/Error' },
@@ -73,7 +77,7 @@ const get: Operation = {
   permission: 'interactions:read',
   pathParameters: { interaction_id: uuid() },
   answers: {
-    200: { description: 'The interaction.', schema: interactionSchema },
+    200: { description: 'The interaction.', schema: interactionSchema, example },
     404: { description: 'There is none with this id.', schema: { $ref: '#/components/schemas/Error' } },
   },
   async handle(call, { pool }) {
@@ -97,7 +101,11 @@ const list: Operation = {
   permission: 'interactions:read',
   query: interactionFilters,
   answers: {
-    200: { description: 'One page.', schema: { $ref: '#/components/schemas/InteractionPage' } },
+    200: {
+      description: 'One page.',
+      schema: { $ref: '#/components/schemas/InteractionPage' },
+      example: { interactions: [example], next_cursor: null },
+    },
     400: { description: 'A parameter is unknown or wrong.', schema: { $ref: '#/components/schemas/Error' } },
   },
   async handle(call, { pool }) {

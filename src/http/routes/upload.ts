@@ -1,8 +1,16 @@
 import { retryAfter } from '../../errors.ts';
-import { overallStatus } from '../../ingest/answer.ts';
+import { batchAnswer, overallStatus, type UploadAnswer } from '../../ingest/answer.ts';
 import { ingestRequest, readRecords } from '../../ingest/ingest-request.ts';
+import { created, failed, type Outcome } from '../../ingest/outcome.ts';
 import { limits } from '../../limits.ts';
-import { type ResourceType, referencesOf, resources, resourceTypes } from '../../registry/resources.ts';
+import { required } from '../../registry/fields.ts';
+import {
+  idFieldOf,
+  type ResourceType,
+  referencesOf,
+  resources,
+  resourceTypes,
+} from '../../registry/resources.ts';
 import { type Operation, principalOf } from '../operation.ts';
 
 /** One upload operation per record type: each has its own shape, permission and example. */
@@ -35,8 +43,12 @@ function uploadOperation(type: ResourceType): Operation {
       example: { records: [resources[type].example] },
     },
     answers: {
-      200: { description: 'No record failed.', ...answer },
-      207: { description: 'Some records failed or some batches did; the others are stored.', ...answer },
+      200: { description: 'No record failed.', ...answer, example: exampleAnswer(type, [created]) },
+      207: {
+        description: 'Some records failed or some batches did; the others are stored.',
+        ...answer,
+        example: exampleAnswer(type, [created, failed({ field: idFieldOf(type), ...required })]),
+      },
       400: {
         description: 'Every record failed, or the request as a whole cannot be taken.',
         schema: { oneOf: [answer.schema, { $ref: '#/components/schemas/Error' }] },
@@ -68,8 +80,25 @@ function describe(type: ResourceType, recordsMax: number): string {
     references.length > 0 ? ` What they refer to must exist already: ${references.join(', ')}.` : '';
   return (
     `Takes up to ${recordsMax.toLocaleString('en')} records and stores each that is sound, replacing one with the same ` +
-    `\`${Object.keys(resources[type].fields)[0]}\` as a whole.${first} Sending the same again changes nothing.`
+    `\`${idFieldOf(type)}\` as a whole.${first} Sending the same again changes nothing.`
   );
+}
+
+/** Made by what makes the real ones, so that the reference shows what is really answered. */
+function exampleAnswer(type: ResourceType, outcomes: readonly Outcome[]): UploadAnswer {
+  const requestId = '019ced6c-5a2b-7c3d-8e4f-5a6b7c8d9e0f';
+  const batch = batchAnswer({
+    number: 1,
+    batchId: '019ced6c-5a31-7f10-9a2b-3c4d5e6f7a8b',
+    requestId,
+    type,
+    start: 0,
+    records: [resources[type].example, {}],
+    outcomes,
+    warnings: [],
+    broken: undefined,
+  });
+  return { request_id: requestId, type, batches: [batch] };
 }
 
 /** `shop-categories` is `ShopCategory` among the schemas. */

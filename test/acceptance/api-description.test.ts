@@ -1,0 +1,108 @@
+import { readFileSync } from 'node:fs';
+import { validate } from '@scalar/openapi-parser';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type Answer, type Api, apiOf } from '../support/api.ts';
+import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
+
+interface Described {
+  readonly operationId: string;
+  readonly security?: unknown[];
+  readonly parameters?: readonly { name: string; in: string; required?: boolean }[];
+  readonly requestBody?: { content: { 'application/json': { examples: { example: { value: unknown } } } } };
+  readonly responses: Record<string, unknown>;
+}
+
+const committed = JSON.parse(readFileSync(new URL('../../openapi.json', import.meta.url), 'utf8')) as {
+  paths: Record<string, Record<string, Described>>;
+};
+const operations = Object.entries(committed.paths).flatMap(([path, methods]) =>
+  Object.entries(methods).map(([method, operation]) => ({ path, method: method.toUpperCase(), operation })),
+);
+
+let server: BuiltServer;
+let api: Api;
+beforeAll(async () => {
+  server = await startBuiltServer();
+  api = apiOf(server.url, await server.createKey('acme'));
+});
+afterAll(() => server.stop());
+
+it('is valid OpenAPI 3.1', async () => {
+  const { valid, errors, version } = await validate(committed);
+  expect(errors ?? []).toEqual([]);
+  expect({ valid, version }).toEqual({ valid: true, version: '3.1' });
+});
+
+it('is served as it is committed, to anyone', async () => {
+  const served = await apiOf(server.url).get('/openapi.json');
+  expect(served.status).toBe(200);
+  expect(served.body).toEqual(committed);
+});
+
+it('describes the fourteen uploads, interactions and health', () => {
+  expect(operations.filter(({ path }) => path.startsWith('/v1/data/'))).toHaveLength(14);
+  expect(operations.map(({ operation }) => operation.operationId)).toEqual(
+    expect.arrayContaining([
+      'record-interaction',
+      'list-interactions',
+      'get-interaction',
+      'health-live',
+      'health-ready',
+    ]),
+  );
+});
+
+describe('every operation does what its example says', () => {
+  const sent = new Map<string, Answer>();
+
+  /** What others refer to goes first: an upload is tried again once those before it are there. */
+  async function uploadExamples(): Promise<void> {
+    let waiting = operations.filter(({ path }) => path.startsWith('/v1/data/'));
+    for (let round = 0; round < 3 && waiting.length > 0; round++) {
+      for (const { path, operation } of waiting) {
+        sent.set(operation.operationId, await api.post(path, exampleOf(operation)));
+      }
+      waiting = waiting.filter(({ operation }) => sent.get(operation.operationId)?.status === 400);
+    }
+  }
+
+  beforeAll(async () => {
+    await uploadExamples();
+    for (const { path, method, operation } of operations.filter(
+      ({ path }) => !path.startsWith('/v1/data/'),
+    )) {
+      const recorded = sent.get('record-interaction')?.body.interaction_id;
+      const address = path.replace('{interaction_id}', recorded);
+      const answer =
+        method === 'POST' ? await api.post(address, exampleOf(operation)) : await api.get(address);
+      sent.set(operation.operationId, answer);
+    }
+  });
+
+  it.each(operations.map(({ operation }) => operation))('$operationId', (operation) => {
+    const answer = sent.get(operation.operationId) as Answer;
+    expect(answer.status).toBeLessThan(300);
+    expect(Object.keys(operation.responses)).toContain(String(answer.status));
+  });
+
+  it('an example that was uploaded is a record created', () => {
+    for (const { operation } of operations.filter(({ path }) => path.startsWith('/v1/data/'))) {
+      expect(sent.get(operation.operationId)?.body.batches[0].data.counts).toMatchObject({
+        created: 1,
+        failed: 0,
+      });
+    }
+  });
+});
+
+function exampleOf({ requestBody }: Described): unknown {
+  return requestBody?.content['application/json'].examples.example.value;
+}
+
+it('only what needs no key is described as needing none', async () => {
+  const anyone = apiOf(server.url);
+  for (const { path, method, operation } of operations) {
+    const { status } = await anyone.send(path.replace('{interaction_id}', 'x'), { method });
+    expect({ path, refused: status === 401 }).toEqual({ path, refused: operation.security === undefined });
+  }
+});

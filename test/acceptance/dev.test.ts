@@ -1,0 +1,141 @@
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { chmodSync, mkdirSync, renameSync, rmSync, statSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterEach, describe, expect, it } from 'vitest';
+import { apiOf } from '../support/api.ts';
+import { scratchCopy } from '../support/scratch-copy.ts';
+
+const isRoot = process.getuid?.() === 0;
+/** Whether any user may enter all the folders above this path. */
+const reachable = (path: string): boolean =>
+  path === dirname(path) || ((statSync(dirname(path)).mode & 0o001) !== 0 && reachable(dirname(path)));
+const othersCanRun = reachable(process.execPath) && reachable(fileURLToPath(import.meta.url));
+const shop = { shop_id: '5f0c2d3e-8a41-4c5b-9d77-2b1e6f8a9c01', name: 'Corner Bakery', region: 'GB' };
+const folders: string[] = [];
+afterEach(() => {
+  for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true });
+});
+
+async function freePort(): Promise<number> {
+  const probe = createServer().listen(0, '127.0.0.1');
+  await once(probe, 'listening');
+  const { port } = probe.address() as { port: number };
+  probe.close();
+  return port;
+}
+
+interface Dev {
+  readonly process: ChildProcess;
+  readonly output: string;
+  readonly key: string;
+  readonly url: string;
+  readonly startedInMs: number;
+}
+
+/** `npm run dev` as someone at a terminal would start it: in a process group that Ctrl-C reaches as a whole. */
+async function startDev(folder: string, identity: { uid?: number; gid?: number } = {}): Promise<Dev> {
+  const port = await freePort();
+  const since = performance.now();
+  const env = { ...process.env, PORT: String(port), HOME: folder, npm_config_cache: join(folder, '.npm') };
+  const child = spawn('npm', ['run', 'dev'], { cwd: folder, env, detached: true, ...identity });
+  let output = '';
+  child.stdout?.on('data', (chunk) => (output += chunk));
+  child.stderr?.on('data', (chunk) => (output += chunk));
+  const url = `http://127.0.0.1:${port}`;
+  while (!output.includes('Ctrl-C')) {
+    if (child.exitCode !== null) throw new Error(`npm run dev ended:\n${output}`);
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+  expect((await apiOf(url).get('/health/ready')).status).toBe(200);
+  const key = /intake_\w+/.exec(output)?.[0] ?? '';
+  return { process: child, output, key, url, startedInMs: performance.now() - since };
+}
+
+async function ctrlC(dev: Dev): Promise<void> {
+  process.kill(-(dev.process.pid as number), 'SIGINT');
+  await once(dev.process, 'exit');
+}
+
+/** Processes that have the folder in their command line. */
+function leftovers(folder: string): string[] {
+  expect(folder).not.toBe('');
+  const all = execFileSync('ps', ['-eo', 'pid=,args='], { encoding: 'utf8' }).split('\n');
+  return all.filter((line) => line.includes(folder));
+}
+
+/** The command that it prints, run word for word by a shell. */
+function pasteCurl({ output }: Dev): string {
+  const curl = /curl -sS[\s\S]*?}'/.exec(output)?.[0] ?? '';
+  return execFileSync('bash', ['-c', curl], { encoding: 'utf8' });
+}
+
+async function startsStopsAndKeeps(
+  folder: string,
+  identity: { uid?: number; gid?: number } = {},
+): Promise<string> {
+  const first = await startDev(folder, identity);
+  expect(first.startedInMs).toBeLessThan(15_000);
+  expect(JSON.parse(pasteCurl(first)).batches[0].data.counts.created).toBe(1);
+  await ctrlC(first);
+  const home = /the data stays in (\S+)\./.exec(first.output)?.[1] ?? '';
+  expect([...leftovers(folder), ...leftovers(home)]).toEqual([]);
+
+  const second = await startDev(folder, identity);
+  expect(second.key).toBe(first.key);
+  expect((await apiOf(second.url, second.key).batch('shops', [shop])).counts).toMatchObject({ unchanged: 1 });
+  await ctrlC(second);
+  expect([...leftovers(folder), ...leftovers(home)]).toEqual([]);
+  return home;
+}
+
+describe('npm run dev', () => {
+  it('starts with no database installed, prints a command that works, stops whole, keeps its data', async () => {
+    const folder = scratchCopy();
+    folders.push(folder);
+    await startsStopsAndKeeps(folder);
+  }, 60_000);
+
+  it.skipIf(!isRoot || !othersCanRun)(
+    'does so for an ordinary user (needs root to become one, and a Node and a checkout it can reach)',
+    async () => {
+      const folder = scratchCopy();
+      folders.push(folder);
+      const id = (flag: string) => Number(execFileSync('id', [flag, 'nobody'], { encoding: 'utf8' }));
+      execFileSync('chown', ['-R', 'nobody', folder]);
+      await startsStopsAndKeeps(folder, { uid: id('-u'), gid: id('-g') });
+    },
+    60_000,
+  );
+
+  it.skipIf(!isRoot)(
+    'does so for root below a private folder, such as its home (needs root)',
+    async () => {
+      const folder = scratchCopy();
+      folders.push(folder);
+      chmodSync(folder, 0o700);
+      const inner = join(folder, 'clone');
+      mkdirSync(inner);
+      for (const name of ['src', 'migrations', 'package.json', 'node_modules'])
+        renameSync(join(folder, name), join(inner, name));
+      const elsewhere = await startsStopsAndKeeps(inner);
+      folders.push(elsewhere);
+      expect(elsewhere).not.toContain(folder);
+    },
+    90_000,
+  );
+
+  it('takes over after a run that was killed', async () => {
+    const folder = scratchCopy();
+    folders.push(folder);
+    const first = await startDev(folder);
+    process.kill(-(first.process.pid as number), 'SIGKILL');
+    await once(first.process, 'exit');
+    const second = await startDev(folder);
+    expect(second.key).toBe(first.key);
+    await ctrlC(second);
+    expect(leftovers(folder)).toEqual([]);
+  }, 60_000);
+});

@@ -1,0 +1,104 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Field } from '../../src/registry/fields.ts';
+import { interaction } from '../../src/registry/interaction.ts';
+import { idFieldOf, resources, resourceTypes } from '../../src/registry/resources.ts';
+import { createTestApp, type TestApp } from '../support/app.ts';
+
+let test: TestApp;
+beforeAll(async () => {
+  test = await createTestApp();
+});
+afterAll(() => test.close());
+
+const sqlNames: Record<Field['column'], string> = {
+  uuid: 'uuid',
+  text: 'text',
+  date: 'date',
+  timestamptz: 'timestamp with time zone',
+  numeric: 'numeric',
+  float8: 'double precision',
+  bool: 'boolean',
+  jsonb: 'jsonb',
+};
+
+/** Tables that are not a record type's, each for a reason of its own. */
+const others = [
+  'organisations',
+  'api_keys',
+  'interactions',
+  'interaction_idempotency_keys',
+  'schema_migrations',
+];
+
+const tableNamed = (type: string) => type.replaceAll('-', '_');
+
+async function columnsOf(table: string): Promise<string[]> {
+  const { rows } = await test.pool.query<{ line: string }>(
+    `select a.attname || ' ' || format_type(a.atttypid, a.atttypmod) || case when a.attnotnull then ' not null' else '' end as line
+     from pg_attribute a where a.attrelid = $1::regclass and a.attnum > 0 and not a.attisdropped order by a.attnum`,
+    [table],
+  );
+  return rows.map(({ line }) => line);
+}
+
+async function primaryKeyOf(table: string): Promise<string[]> {
+  const { rows } = await test.pool.query<{ name: string }>(
+    `select a.attname as name from pg_constraint c
+     cross join unnest(c.conkey) with ordinality as k(attnum, at)
+     join pg_attribute a on a.attrelid = c.conrelid and a.attnum = k.attnum
+     where c.conrelid = $1::regclass and c.contype = 'p' order by k.at`,
+    [table],
+  );
+  return rows.map(({ name }) => name);
+}
+
+function expectedColumns(fields: Record<string, Field>): string[] {
+  return Object.entries(fields).map(([name, { column, required, fallback }]) => {
+    const notNull = required || fallback !== undefined ? ' not null' : '';
+    return `${name} ${sqlNames[column]}${notNull}`;
+  });
+}
+
+describe.each(resourceTypes)('%s', (type) => {
+  it('has a table whose columns are its fields, in name, type, order and nullability', async () => {
+    expect(await columnsOf(tableNamed(type))).toEqual([
+      'organisation_id uuid not null',
+      ...expectedColumns(resources[type].fields),
+    ]);
+  });
+
+  it('is keyed by the organisation first', async () => {
+    expect(await primaryKeyOf(tableNamed(type))).toEqual(['organisation_id', idFieldOf(type)]);
+  });
+});
+
+it('interactions have a column for each field, the instant and the id', async () => {
+  const expected = [
+    'organisation_id uuid not null',
+    'interaction_id uuid not null',
+    ...expectedColumns(interaction),
+    'event_time timestamp with time zone not null',
+  ];
+  expect((await columnsOf('interactions')).toSorted()).toEqual(expected.toSorted());
+  expect(await primaryKeyOf('interactions')).toEqual(['organisation_id', 'interaction_id']);
+});
+
+it('every table in the database is a type of the registry or one of the few others', async () => {
+  const { rows } = await test.pool.query<{ name: string }>(
+    `select c.relname as name from pg_class c
+     where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'p') and not c.relispartition`,
+  );
+  const expected = [...resourceTypes.map(tableNamed), ...others];
+  expect(rows.map(({ name }) => name).toSorted()).toEqual(expected.toSorted());
+});
+
+it('every index but those of organisations and keys leads with the organisation', async () => {
+  const { rows } = await test.pool.query<{ line: string }>(
+    `select t.relname || ': ' || a.attname as line from pg_index i
+     join pg_class t on t.oid = i.indrelid join pg_attribute a on a.attrelid = t.oid and a.attnum = i.indkey[0]
+     where t.relnamespace = 'public'::regnamespace and a.attname <> 'organisation_id'
+       and t.relname not in ('organisations', 'api_keys', 'schema_migrations')`,
+  );
+  // The purge of forgotten keys goes through all organisations, in the background.
+  expect(rows.map(({ line }) => line)).toEqual(['interaction_idempotency_keys: claimed_at']);
+});

@@ -1,0 +1,126 @@
+import fc from 'fast-check';
+import type { Field } from '../../src/registry/fields.ts';
+import { type Resource, type ResourceType, resources } from '../../src/registry/resources.ts';
+import type { Sent, Values } from './oracle.ts';
+
+/** A value as it is sent, and as it is stored. */
+interface Pair {
+  readonly sent: unknown;
+  readonly stored: unknown;
+}
+
+const plain = (sent: unknown): Pair => ({ sent, stored: sent });
+const pad = (value: number, length: number) => String(value).padStart(length, '0');
+
+const instant = fc
+  .record({
+    day: fc.integer({ min: 1, max: 28 }),
+    minute: fc.integer({ min: 0, max: 59 }),
+    micro: fc.integer({ min: 0, max: 999_999 }),
+  })
+  .chain(({ day, minute, micro }) => {
+    const stored = `2026-03-${pad(day, 2)}T12:${pad(minute, 2)}:07.${pad(micro, 6)}Z`;
+    const bare = stored.slice(0, -1);
+    return fc
+      .constantFrom(
+        stored,
+        bare,
+        `${bare}+00:00`,
+        `${bare.replace('T12', 'T14')}+02:00`,
+        `${bare.replace('T12', 't11')}-0100`,
+      )
+      .map((sent): Pair => ({ sent, stored }));
+  });
+
+const uuid = (id: fc.Arbitrary<string>) =>
+  fc
+    .tuple(id, fc.boolean())
+    .map(([stored, upper]): Pair => ({ sent: upper ? stored.toUpperCase() : stored, stored }));
+
+/** Sound values of each kind of column, few enough that the same ones meet again. */
+const sound: Record<Field['column'], (field: Field) => fc.Arbitrary<Pair>> = {
+  uuid: () =>
+    uuid(fc.constantFrom('0e000000-0000-4000-8000-00000000000a', '0e000000-0000-4000-8000-00000000000b')),
+  text: (field) =>
+    'pattern' in field.schema
+      ? fc.constantFrom('gb', 'DE', 'uK').map((sent): Pair => ({ sent, stored: sent.toUpperCase() }))
+      : fc
+          .oneof(
+            fc.constantFrom('a', 'b', 'o\'brien "x" \\ {},NULL'),
+            fc
+              .string({ minLength: 1, maxLength: 20, unit: 'binary' })
+              .filter((s) => !s.includes('\0') && s.isWellFormed()),
+          )
+          .map(plain),
+  date: () => fc.constantFrom('2004-02-29', '1999-12-31').map(plain),
+  timestamptz: () => instant,
+  numeric: () =>
+    fc
+      .oneof(fc.constantFrom(1, 0.1, 1e21, 12.345678901234), fc.double({ min: 0.01, max: 1e9, noNaN: true }))
+      .map(plain),
+  float8: () => fc.constantFrom(0, -12.5, 51.50722).map(plain),
+  bool: () => fc.boolean().map(plain),
+  jsonb: () => fc.constant(plain('x')),
+};
+
+const wrongType: Pair['sent'] = { not: 'a scalar' };
+
+/** A record of the type: its id one of a few, now and then a fault, a dangling reference or an unknown field. */
+export function sentRecord(type: ResourceType, referenced: Record<string, string[]>): fc.Arbitrary<Sent> {
+  const { fields }: Resource = resources[type];
+  const names = Object.keys(fields);
+  const idField = names[0] as string;
+  const id = uuid(fc.integer({ min: 1, max: 6 }).map((n) => `1d000000-0000-4000-8000-00000000000${n}`));
+  const values = fc.record(
+    Object.fromEntries(
+      names.map((name) => [name, name === idField ? id : pairOf(fields[name] as Field, referenced)]),
+    ),
+  );
+  const fault = fc.option(fc.record({ field: fc.constantFrom(...names), missing: fc.boolean() }), {
+    freq: 6,
+  });
+  const dangling = fc.option(fc.constant('0bad0000-0000-4000-8000-000000000000'), { freq: 8 });
+  return fc.tuple(values, fault, dangling, fc.boolean()).map(([pairs, broken, nowhere, unknown]) => {
+    const record: Record<string, unknown> = {};
+    const stored: Values = {};
+    const danglingFields: string[] = [];
+    for (const name of names) {
+      const field = fields[name] as Field;
+      const pair = pairs[name] as Pair;
+      const lost = nowhere !== null && field.references !== undefined;
+      if (lost) danglingFields.push(name);
+      record[name] = lost ? nowhere : pair.sent;
+      stored[name] = pair.stored;
+    }
+    const faults = broken ? spoil(record, broken, fields[broken.field] as Field, stored) : [];
+    if (unknown) record.colour = 'green';
+    const idSent = faults.some(({ field }) => field === idField) ? null : (stored[idField] as string);
+    return { record, id: idSent, faults, dangling: danglingFields, values: stored };
+  });
+}
+
+/** Leaves a field out, or gives it a value of no use; leaving out an optional one is no fault. */
+function spoil(
+  record: Record<string, unknown>,
+  broken: { field: string; missing: boolean },
+  field: Field,
+  stored: Values,
+) {
+  if (!broken.missing) {
+    record[broken.field] = wrongType;
+    return [{ field: broken.field, code: 'wrong_type' }];
+  }
+  delete record[broken.field];
+  if (field.required) return [{ field: broken.field, code: 'required' }];
+  stored[broken.field] = field.fallback ?? null;
+  return [];
+}
+
+function pairOf(field: Field, referenced: Record<string, string[]>): fc.Arbitrary<Pair> {
+  const value =
+    field.references === undefined
+      ? sound[field.column](field)
+      : uuid(fc.constantFrom(...(referenced[field.references] as string[])));
+  if (field.required) return value;
+  return fc.option(value, { nil: { sent: null, stored: field.fallback ?? null } });
+}

@@ -1,0 +1,128 @@
+import fc from 'fast-check';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { type ResourceType, referencesOf, resources, resourceTypes } from '../../src/registry/resources.ts';
+import { createTestApp, type TestApp } from '../support/app.ts';
+import { Oracle, type Sent, type Values } from './oracle.ts';
+import { sentRecord } from './records.ts';
+
+let test: TestApp;
+beforeAll(async () => {
+  test = await createTestApp();
+});
+afterAll(() => test.close());
+
+let organisations = 0;
+
+/** An organisation that holds what records of the type refer to. */
+async function organisationWithReferences(type: ResourceType) {
+  const made = await test.organisation(`org-${++organisations}`);
+  const referenced: Record<string, string[]> = {};
+  for (const { type: target } of referencesOf(type)) {
+    referenced[target] = ['5a000000-0000-4000-8000-000000000001', '5a000000-0000-4000-8000-000000000002'];
+    const id = Object.keys(resources[target].fields)[0] as string;
+    await send(
+      made.key,
+      target,
+      referenced[target].map((value) => ({ ...resources[target].example, [id]: value })),
+    );
+  }
+  return { ...made, referenced };
+}
+
+async function send(key: string, type: ResourceType, records: unknown[]) {
+  const answer = await test.app.inject({
+    method: 'POST',
+    url: `/v1/data/${type}`,
+    headers: { authorization: `Bearer ${key}` },
+    payload: { records },
+  });
+  return { status: answer.statusCode, body: answer.json() };
+}
+
+/** The stored rows of a type, in the oracle's form. */
+async function storedRows(organisationId: string, type: ResourceType): Promise<Map<string, Values>> {
+  const names = Object.keys(resources[type].fields);
+  const { rows } = await test.pool.query<Values>(
+    `select ${names.map((name) => `"${name}"`).join(', ')} from ${type.replaceAll('-', '_')} where organisation_id = $1`,
+    [organisationId],
+  );
+  const fields: Record<string, { column: string }> = resources[type].fields;
+  for (const row of rows) {
+    for (const name of names) {
+      const value = row[name];
+      if (typeof value !== 'string') continue;
+      if (fields[name]?.column === 'numeric') row[name] = Number(value);
+      if (fields[name]?.column === 'timestamptz') row[name] = isoOf(value);
+    }
+  }
+  return new Map(rows.map((row) => [row[names[0] as string] as string, row]));
+}
+
+/** `2026-03-14 12:00:07.5+00` as the oracle writes it. */
+function isoOf(value: string): string {
+  const [, seconds = '', fraction = ''] = /^(.{19})(?:\.(\d+))?\+00$/.exec(value) ?? [];
+  return `${seconds.replace(' ', 'T')}.${fraction.padEnd(6, '0')}Z`;
+}
+
+function referencesFor(type: ResourceType): Record<string, string[]> {
+  const ids = ['5a000000-0000-4000-8000-000000000001', '5a000000-0000-4000-8000-000000000002'];
+  return Object.fromEntries(referencesOf(type).map(({ type: target }) => [target, ids]));
+}
+
+/** Uploads drawn from a handful of records, so that the same one comes again, in the same upload and in later ones. */
+const sessions = fc.constantFrom(...resourceTypes).chain((type) =>
+  fc.array(sentRecord(type, referencesFor(type)), { minLength: 1, maxLength: 10 }).chain((pool) =>
+    fc.record({
+      type: fc.constant(type),
+      uploads: fc.array(fc.array(fc.constantFrom(...pool), { minLength: 1, maxLength: 25 }), {
+        minLength: 1,
+        maxLength: 4,
+      }),
+    }),
+  ),
+);
+
+it('stored rows, counts and indices equal those of records applied one after another', async () => {
+  await fc.assert(
+    fc.asyncProperty(sessions, async ({ type, uploads }) => {
+      const { key, organisationId } = await organisationWithReferences(type);
+      const oracle = new Oracle();
+      for (const records of uploads) {
+        const expected = oracle.upload(records);
+        const { status, body } = await send(
+          key,
+          type,
+          records.map(({ record }) => record),
+        );
+        const { data } = body.batches[0];
+        const errors = data.errors.map(({ message, ...rest }: { message: string }) => rest);
+        expect({ counts: data.counts, stale: data.stale, errors }).toEqual(expected);
+        expect(status).toBe(statusOf(records, expected.counts.failed));
+      }
+      expect(await storedRows(organisationId, type)).toEqual(oracle.stored);
+    }),
+    { numRuns: 300 },
+  );
+}, 120_000);
+
+function statusOf(records: readonly Sent[], failed: number): number {
+  if (failed === 0) return 200;
+  return failed === records.length ? 400 : 207;
+}
+
+it('uploads of the same records at the same time never fail for each other', async () => {
+  const { key, organisationId } = await test.organisation('concurrent');
+  const ids = Array.from({ length: 300 }, (_, n) => `1d000000-0000-4000-8000-${String(n).padStart(12, '0')}`);
+  const upload = async (round: number) => {
+    const order = round % 2 === 0 ? ids : ids.toReversed();
+    const records = [...order, ...order.slice(0, 50)].map((tag_id, at) => ({
+      tag_id,
+      name: `${round}-${at}`,
+    }));
+    return send(key, 'tags', records);
+  };
+  const answers = await Promise.all(Array.from({ length: 24 }, (_, round) => upload(round)));
+  expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 200));
+  const rows = await storedRows(organisationId, 'tags');
+  expect(rows.size).toBe(ids.length);
+});

@@ -1,0 +1,37 @@
+import type { FastifyInstance } from 'fastify';
+import { readConfig } from '../../src/config.ts';
+import { buildApp } from '../../src/http/app.ts';
+import { issueKey } from '../../src/keys/issue-key.ts';
+import { allPermissions } from '../../src/keys/permissions.ts';
+import { createOrganisation } from '../../src/store/organisations.ts';
+import { createPool, type Pool } from '../../src/store/pool.ts';
+import { createTestDatabase } from './database.ts';
+
+/** The real application on a database of its own, in this process. */
+export interface TestApp {
+  readonly app: FastifyInstance;
+  readonly pool: Pool;
+  /** Makes an organisation; returns its id and a key that may do everything. */
+  organisation(slug: string): Promise<{ organisationId: string; key: string }>;
+  close(): Promise<void>;
+}
+
+export async function createTestApp(): Promise<TestApp> {
+  const config = readConfig({ DATABASE_URL: await createTestDatabase(), LOG_LEVEL: 'silent' });
+  const pool = createPool(config, () => {});
+  const app = await buildApp({ config, pool });
+  return {
+    app,
+    pool,
+    async organisation(slug) {
+      const created = await createOrganisation(pool, slug, slug);
+      if (!created) throw new Error(`${slug} is taken`);
+      const { key } = await issueKey(pool, created.organisation_id, allPermissions);
+      return { organisationId: created.organisation_id, key };
+    },
+    async close() {
+      await app.close();
+      await pool.end();
+    },
+  };
+}
