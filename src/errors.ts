@@ -41,15 +41,15 @@ const table = {
   ],
   outcome_unknown: [
     500,
-    'The request may or may not have been stored; sending it again with the same Idempotency-Key is safe, and settles it.',
+    'The interaction may or may not have been stored. With the same Idempotency-Key it is safe to send again; without one, look for it first.',
   ],
   database_unavailable: [
     503,
     'The database cannot be reached just now; nothing was stored. Send the request again.',
   ],
-  schema_mismatch: [
+  schema_behind: [
     503,
-    'The database schema is not the one this version needs; the operator runs intake-server migrate.',
+    'The database schema is behind this version; the operator runs intake-server migrate.',
   ],
   shutting_down: [503, 'This process is stopping; send the request again.'],
 } as const satisfies Record<string, readonly [status: number, message: string]>;

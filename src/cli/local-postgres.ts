@@ -53,7 +53,7 @@ export async function startLocalPostgres(
   mkdirSync(home, { recursive: true });
   if (statSync(home).uid !== process.getuid?.())
     throw new Error(`${home} belongs to somebody else; remove it first`);
-  const programs = account && home !== folder ? copyPrograms(binaries, home) : binaries;
+  const programs = account && !isReachable(binaries) ? copyPrograms(binaries, home) : binaries;
   const data = join(home, 'data');
   const password = initialise(home, data, programs, account);
   await stopLeftover(data);
@@ -96,12 +96,18 @@ function unprivilegedAccount(): Account | undefined {
 
 /** That account cannot enter a folder below a private one, such as root's home; then a temporary folder stands in. */
 function reachableFolder(folder: string): string {
-  for (let path = dirname(folder); ; path = dirname(path)) {
-    if (existsSync(path) && (statSync(path).mode & 0o001) === 0) {
-      return join(tmpdir(), `intake-${createHash('sha256').update(folder).digest('hex').slice(0, 12)}`);
-    }
-    if (path === dirname(path)) return folder;
-  }
+  if (isReachable(folder)) return folder;
+  return join(tmpdir(), `intake-${createHash('sha256').update(folder).digest('hex').slice(0, 12)}`);
+}
+
+/** Whether everyone may enter all the folders above this path. */
+function isReachable(path: string): boolean {
+  const parent = dirname(path);
+  return parent === path || (isOpen(parent) && isReachable(parent));
+}
+
+function isOpen(folder: string): boolean {
+  return !existsSync(folder) || (statSync(folder).mode & 0o001) !== 0;
 }
 
 function copyPrograms(binaries: string, home: string): string {

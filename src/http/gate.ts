@@ -4,7 +4,7 @@ import { authenticate, type Principal } from '../keys/authenticate.ts';
 import { permits } from '../keys/permissions.ts';
 import { resourceTypes } from '../registry/resources.ts';
 import type { Operation, Parts } from './operation.ts';
-import { readQuery } from './query.ts';
+import { type Query, readQuery } from './query.ts';
 
 declare module 'fastify' {
   interface FastifyContextConfig {
@@ -17,7 +17,7 @@ declare module 'fastify' {
 /** Who asks, and what for, once a request has passed the gate. */
 export interface Admitted {
   readonly principal: Principal | undefined;
-  readonly query: Record<string, string>;
+  readonly query: Query;
 }
 
 /**
@@ -28,8 +28,11 @@ export async function admit(request: FastifyRequest, { config, pool }: Parts): P
   if (request.headers.host === undefined && request.raw.httpVersion === '1.1') {
     throw new RequestError('malformed_request');
   }
-  if (config.trustedProxy.length > 0 && request.protocol !== 'https')
+  // Whoever watches over the process asks it directly, not through the proxy.
+  const probe = request.url.startsWith('/health/');
+  if (config.trustedProxy.length > 0 && request.protocol !== 'https' && !probe) {
     throw new RequestError('https_required');
+  }
   const principal = isPublic(request.url)
     ? undefined
     : await authenticate(pool, request.headers.authorization);

@@ -68,7 +68,16 @@ function interactionSchemas(): Record<string, JsonSchema> {
     ...(sent.properties as object),
     created: { type: 'string', format: 'date-time', description: 'when it was received' },
   };
-  const stored = { type: 'object', required: Object.keys(properties), properties };
+  const warnings = {
+    type: 'array',
+    description: 'only in the answer to a recording, and only if there are any',
+    items: { $ref: '#/components/schemas/Warning' },
+  };
+  const stored = {
+    type: 'object',
+    required: Object.keys(properties),
+    properties: { ...properties, warnings },
+  };
   const page = {
     type: 'object',
     required: ['interactions', 'next_cursor'],

@@ -4,6 +4,7 @@ import type { Principal } from '../keys/authenticate.ts';
 import type { Permission } from '../keys/permissions.ts';
 import type { Field } from '../registry/fields.ts';
 import type { Pool } from '../store/pool.ts';
+import type { Query } from './query.ts';
 
 /** What the operations work with; made once, by the command that starts the service. */
 export interface Parts {
@@ -17,7 +18,7 @@ export interface Call {
   /** Absent only for operations that need no permission. */
   readonly principal: Principal | undefined;
   readonly params: Readonly<Record<string, string>>;
-  readonly query: Readonly<Record<string, string>>;
+  readonly query: Readonly<Query>;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
   readonly body: unknown;
   readonly log: FastifyBaseLogger;

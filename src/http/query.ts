@@ -1,9 +1,12 @@
 import { type Detail, RequestError } from '../errors.ts';
-import { type Field, isProblem } from '../registry/fields.ts';
+import { type Field, isProblem, type Scalar } from '../registry/fields.ts';
+
+/** What was asked for, as it was read: an instant is a count, a limit a number. */
+export type Query = Record<string, Scalar>;
 
 /** Reads the query parameters of an operation. What is unknown or malformed is refused: a misspelt one must not be lost. */
-export function readQuery(fields: Readonly<Record<string, Field>>, sent: unknown): Record<string, string> {
-  const query: Record<string, string> = {};
+export function readQuery(fields: Readonly<Record<string, Field>>, sent: unknown): Query {
+  const query: Query = {};
   const details: Detail[] = [];
   for (const [name, value] of Object.entries(sent as Record<string, string | string[]>)) {
     const field = Object.hasOwn(fields, name) ? fields[name] : undefined;
@@ -20,13 +23,13 @@ function readParameter(
   field: Field,
   name: string,
   value: string | string[],
-  query: Record<string, string>,
+  query: Query,
 ): ParameterProblem | undefined {
   if (typeof value !== 'string') return { code: 'repeated_parameter', message: 'must be given once' };
   if (value === '') return { code: 'required', message: 'is empty; leave it out or give it a value' };
   const read = field.read(value);
   if (isProblem(read)) return read;
-  query[name] = String(read);
+  query[name] = read;
   return undefined;
 }
 

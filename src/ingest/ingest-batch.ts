@@ -1,5 +1,6 @@
 import { limits } from '../limits.ts';
-import { type ResourceType, referencesOf, resources } from '../registry/resources.ts';
+import { type ResourceType, referenceNotFound, referencesOf, resources } from '../registry/resources.ts';
+import { type Instant, instantOf } from '../registry/times.ts';
 import { compileCheck, type FieldProblem, type Row } from '../registry/validate.ts';
 import { WarningCounter } from '../registry/warnings.ts';
 import { compare } from '../store/compare.ts';
@@ -27,20 +28,24 @@ const checkOf = perType((type) => ({
   updatedAt: Object.keys(resources[type].fields).indexOf('updated'),
 }));
 
-export function checkBatch(type: ResourceType, records: readonly unknown[], now: Date): CheckedBatch {
+export function checkBatch(
+  type: ResourceType,
+  records: readonly unknown[],
+  now: Date,
+  warnings = new WarningCounter(),
+): CheckedBatch {
   const { check, updatedAt } = checkOf(type);
-  const aheadFrom = new Date(now.getTime() + limits.updatedAheadMs).toISOString();
+  const aheadFrom = instantOf(now.getTime() + limits.updatedAheadMs) ?? Number.POSITIVE_INFINITY;
   const outcomes: (Outcome | undefined)[] = new Array(records.length);
   const candidates: Candidate[] = [];
-  const warnings = new WarningCounter();
   for (const [index, record] of records.entries()) {
     const { row, problems } = check(record, warnings.unknownField);
     if (problems) {
       outcomes[index] = failed(...problems);
       continue;
     }
-    const updatedValue = row[updatedAt];
-    if (typeof updatedValue === 'string' && updatedValue > aheadFrom) warnings.updatedInFuture();
+    const updatedValue = row[updatedAt] as Instant | null;
+    if (updatedValue !== null && updatedValue > aheadFrom) warnings.updatedInFuture();
     candidates.push({ index, row });
   }
   return { outcomes, candidates, warnings };
@@ -106,15 +111,7 @@ function danglingReferences(
   missing: readonly ReadonlySet<string>[],
 ): FieldProblem[] {
   return referencesOf(type).flatMap(({ field, position, type: referenced }, at) =>
-    missing[at]?.has(row[position] as string)
-      ? [
-          {
-            field,
-            code: 'reference_not_found' as const,
-            message: `no ${resources[referenced].singular} with this id exists; upload it to /v1/data/${referenced} first`,
-          },
-        ]
-      : [],
+    missing[at]?.has(row[position] as string) ? [{ field, ...referenceNotFound(referenced) }] : [],
   );
 }
 

@@ -3,6 +3,7 @@ import { RequestError } from '../errors.ts';
 import { limits } from '../limits.ts';
 import type { ResourceType } from '../registry/resources.ts';
 import { isRecord } from '../registry/validate.ts';
+import { WarningCounter } from '../registry/warnings.ts';
 import { CommitUnconfirmed, isUnavailable, type Pool } from '../store/pool.ts';
 import { type BatchAnswer, batchAnswer, type UploadAnswer } from './answer.ts';
 import { type CheckedBatch, checkBatch, storeBatch } from './ingest-batch.ts';
@@ -13,10 +14,12 @@ export interface Upload {
   readonly requestId: string;
   readonly type: ResourceType;
   readonly records: readonly unknown[];
+  /** What is to be said of the body around the records; it goes with the first batch. */
+  readonly warnings: WarningCounter;
 }
 
 /** The records of a request's body, once the envelope around them is known to be sound. */
-export function readRecords(body: unknown, recordsMax: number): readonly unknown[] {
+export function readEnvelope(body: unknown, recordsMax: number): Pick<Upload, 'records' | 'warnings'> {
   const records = isRecord(body) ? body.records : undefined;
   if (records === undefined || records === null)
     throw envelopeError('required', 'is required: an array of records');
@@ -28,7 +31,9 @@ export function readRecords(body: unknown, recordsMax: number): readonly unknown
       `holds ${records.length} records and at most ${recordsMax} may be sent at once; split them over several requests`,
     );
   }
-  return records;
+  const warnings = new WarningCounter();
+  for (const name in body as object) if (name !== 'records') warnings.unknownField(name);
+  return { records, warnings };
 }
 
 function envelopeError(code: string, message: string): RequestError {
@@ -38,14 +43,14 @@ function envelopeError(code: string, message: string): RequestError {
 /** Splits an upload into batches, stores each by itself in the order sent, and says what became of every record. */
 export async function ingestRequest(
   pool: Pool,
-  { organisationId, requestId, type, records }: Upload,
+  { organisationId, requestId, type, records, warnings }: Upload,
   onError: (error: unknown) => void,
 ): Promise<UploadAnswer> {
   const batches: BatchAnswer[] = [];
   let databaseAway = false;
   for (let start = 0; start < records.length; start += limits.recordsPerBatch) {
     const sent = records.slice(start, start + limits.recordsPerBatch);
-    const checked = checkBatch(type, sent, new Date());
+    const checked = checkBatch(type, sent, new Date(), start === 0 ? warnings : undefined);
     let outcomes: readonly Outcome[];
     let broken: BatchProblem | undefined;
     try {

@@ -1,7 +1,17 @@
 import { type Detail, RequestError } from '../errors.ts';
 import { limits } from '../limits.ts';
-import { dateTime, type Field, integer, oneOf, optional, text, uuid } from '../registry/fields.ts';
+import {
+  dateTime,
+  type Field,
+  integer,
+  oneOf,
+  optional,
+  type Scalar,
+  text,
+  uuid,
+} from '../registry/fields.ts';
 import { type ItemType, interaction, itemTypes } from '../registry/interaction.ts';
+import { type Instant, unixMsOf } from '../registry/times.ts';
 import { uuidFloor } from '../registry/uuid-v7.ts';
 import { type InteractionFilter, listInteractions } from '../store/interactions.ts';
 import type { Pool } from '../store/pool.ts';
@@ -41,15 +51,15 @@ export interface InteractionPage {
 export async function listPage(
   pool: Pool,
   organisationId: string,
-  query: Readonly<Record<string, string>>,
+  query: Readonly<Record<string, Scalar>>,
 ): Promise<InteractionPage> {
   const { from, to, cursor, limit: asked, ...filter } = query;
   refuseTwoBroad(filter);
   const limit = asked === undefined ? limits.interactionsPerPageDefault : Number(asked);
-  const ends = [to === undefined ? undefined : firstIdFrom(to), cursor].filter((end) => end !== undefined);
+  const ends = [to === undefined ? undefined : firstIdFrom(to), cursor as string | undefined];
   const found = await listInteractions(pool, organisationId, filter as InteractionFilter, {
     from: from === undefined ? undefined : firstIdFrom(from),
-    before: ends.sort()[0],
+    before: ends.filter((end) => end !== undefined).sort()[0],
     limit: limit + 1, // One more than asked for tells whether there is a next page.
   });
   const page = found.slice(0, limit);
@@ -59,7 +69,7 @@ export async function listPage(
   };
 }
 
-function refuseTwoBroad(filter: Readonly<Record<string, string>>): void {
+function refuseTwoBroad(filter: Readonly<Record<string, Scalar>>): void {
   const asked = Object.keys(filter);
   const broadAsked = asked.filter((name) => name in broad);
   if (broadAsked.length < 2 || asked.some((name) => name in narrow)) return;
@@ -69,7 +79,6 @@ function refuseTwoBroad(filter: Readonly<Record<string, string>>): void {
 }
 
 /** The smallest id of what is received at this instant or later; ids count milliseconds, so a part of one rounds up. */
-function firstIdFrom(instant: string): string {
-  const ms = Date.parse(`${instant.slice(0, 23)}Z`) + (instant.slice(23, 26) === '000' ? 0 : 1);
-  return uuidFloor(Math.max(0, ms));
+function firstIdFrom(instant: Scalar): string {
+  return uuidFloor(Math.max(0, unixMsOf(instant as Instant)));
 }

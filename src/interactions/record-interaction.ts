@@ -2,7 +2,8 @@ import { createHash, randomUUIDv7 } from 'node:crypto';
 import { type Detail, RequestError } from '../errors.ts';
 import { limits } from '../limits.ts';
 import { eventTime, type ItemType, interaction, itemTypes } from '../registry/interaction.ts';
-import { resources } from '../registry/resources.ts';
+import { type ResourceType, referenceNotFound } from '../registry/resources.ts';
+import { isoOf } from '../registry/times.ts';
 import { compileCheck, type Row } from '../registry/validate.ts';
 import { type Warning, WarningCounter } from '../registry/warnings.ts';
 import { claimIdempotencyKey } from '../store/idempotency-keys.ts';
@@ -13,7 +14,13 @@ import {
   type NewInteraction,
   type StoredInteraction,
 } from '../store/interactions.ts';
-import { type Client, CommitUnconfirmed, inTransaction, isUnavailable, type Pool } from '../store/pool.ts';
+import {
+  type Client,
+  CommitUnconfirmed,
+  inTransaction,
+  leavesOutcomeOpen,
+  type Pool,
+} from '../store/pool.ts';
 import { type InteractionAnswer, interactionAnswer } from './answer.ts';
 import { canonicalJson } from './canonical-json.ts';
 
@@ -63,7 +70,7 @@ function readInteraction(organisationId: string, body: unknown, warnings: Warnin
     interactionId: randomUUIDv7(),
     itemType: fieldOf(row, 'item_type') as ItemType,
     row,
-    eventTime: instant,
+    eventTime: isoOf(instant),
   };
 }
 
@@ -80,7 +87,7 @@ async function insertAlone(pool: Pool, added: NewInteraction): Promise<StoredInt
     client.release();
   } catch (error) {
     client.release(true);
-    throw isUnavailable(error) ? new RequestError('outcome_unknown', { cause: error }) : error;
+    throw leavesOutcomeOpen(error) ? new RequestError('outcome_unknown', { cause: error }) : error;
   }
   if (!written) throw await danglingReference(pool, added);
   return storedForm(added);
@@ -148,7 +155,6 @@ async function danglingReference(
   return details.length > 0 ? new RequestError('invalid_request', { details }) : new RequestError('internal');
 }
 
-function notFound(field: string, type: keyof typeof resources): Detail {
-  const message = `no ${resources[type].singular} with this id exists; upload it to /v1/data/${type} first`;
-  return { field, code: 'reference_not_found', message };
+function notFound(field: string, type: ResourceType): Detail {
+  return { field, ...referenceNotFound(type) };
 }

@@ -2,8 +2,8 @@ import { type Static, type TSchema, Type } from 'typebox';
 import { limits } from '../limits.ts';
 import { readDate, readDateTime } from './times.ts';
 
-/** What a field's value becomes once checked: what the column stores. */
-export type Scalar = string | number | boolean;
+/** What a field's value becomes once checked: what the column stores. Days and instants are counts; see times.ts. */
+export type Scalar = string | number | bigint | boolean;
 
 /** Why a value was refused. One object per reason and field kind, so a refusal allocates nothing. */
 export interface Problem {

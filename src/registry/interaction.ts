@@ -2,7 +2,7 @@ import { Type } from 'typebox';
 import { limits } from '../limits.ts';
 import { type Field, oneOf, optional, type Problem, type RecordOf, reference, text, uuid } from './fields.ts';
 import type { ResourceType } from './resources.ts';
-import { latestMs, readDateTime } from './times.ts';
+import { type Instant, instantOf, latestMs, readDateTime } from './times.ts';
 
 /** Which type of record holds the items of each kind. */
 export const itemTypes = {
@@ -39,12 +39,11 @@ function eventTimestamp() {
   } satisfies Field;
 }
 
-/** The instant that an `event_timestamp` names, in the form that is stored; undefined if it names none. */
-export function eventTime(sent: number | string): string | undefined {
+/** The instant that an `event_timestamp` names; undefined if it names none. */
+export function eventTime(sent: number | string): Instant | undefined {
   if (typeof sent === 'string') return readDateTime(sent);
   if (!Number.isInteger(sent) || sent <= 0) return undefined;
-  const ms = sent < limits.epochSecondsEnd ? sent * 1_000 : sent;
-  return ms > latestMs ? undefined : readDateTime(new Date(ms).toISOString());
+  return instantOf(sent < limits.epochSecondsEnd ? sent * 1_000 : sent);
 }
 
 /** One user's interaction with one item. It is recorded by itself, never in a batch, and never changed. */

@@ -8,6 +8,7 @@ import {
   type Field,
   number,
   optional,
+  type Problem,
   type RecordOf,
   reference,
   text,
@@ -277,4 +278,10 @@ export function referencesOf(type: ResourceType): Reference[] {
   return Object.entries(fields).flatMap(([field, { references }], position) =>
     references === undefined ? [] : [{ field, position, type: references as ResourceType }],
   );
+}
+
+/** What is said of an id that refers to nothing of the type. */
+export function referenceNotFound(type: ResourceType): Problem {
+  const message = `refers to no ${resources[type].singular} that exists; upload it to /v1/data/${type} first`;
+  return { code: 'reference_not_found', message };
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { readDate, readDateTime } from './times.ts';
+import { isoOf, readDate, readDateTime, unixMsOf } from './times.ts';
 
 describe('readDateTime', () => {
   it.each([
@@ -15,7 +15,10 @@ describe('readDateTime', () => {
     ['0001-01-01T05:00:00+05:00', '0001-01-01T00:00:00.000000Z'],
     ['9999-12-31T23:59:59.9999999Z', '9999-12-31T23:59:59.999999Z'],
     ['2000-02-29T12:00:00Z', '2000-02-29T12:00:00.000000Z'],
-  ])('%s is %s', (sent, stored) => expect(readDateTime(sent)).toBe(stored));
+  ])('%s is %s', (sent, stored) => {
+    const instant = readDateTime(sent);
+    expect(instant === undefined ? instant : isoOf(instant)).toBe(stored);
+  });
 
   it.each([
     '2026-02-30T00:00:00Z',
@@ -44,11 +47,26 @@ describe('readDateTime', () => {
 });
 
 describe('readDate', () => {
-  it.each(['2004-02-29', '0001-01-01', '9999-12-31'])('%s is a day', (day) =>
-    expect(readDate(day)).toBe(day),
-  );
+  it.each([
+    ['2000-01-01', 0],
+    ['1999-12-31', -1],
+    ['2004-02-29', 1_520],
+    ['0001-01-01', -730_119],
+    ['9999-12-31', 2_921_939],
+  ])('%s is day %i', (day, days) => expect(readDate(day)).toBe(days));
   it.each(['2003-02-29', '2004-02-30', '2004-04-31', '0000-01-01', '2004-2-9', '2004-02-09T00:00:00Z'])(
     '%s is none',
     (day) => expect(readDate(day)).toBeUndefined(),
   );
+});
+
+it('every day and millisecond is the one that the platform counts', () => {
+  const wrong: string[] = [];
+  for (let ms = Date.UTC(1600, 0, 1); ms < Date.UTC(2500, 0, 1); ms += 86_400_000 * 3.7 + 1) {
+    const iso = new Date(ms).toISOString();
+    const instant = readDateTime(iso) as number;
+    if (unixMsOf(instant) !== Date.parse(iso) || isoOf(instant) !== `${iso.slice(0, 23)}000Z`)
+      wrong.push(iso);
+  }
+  expect(wrong).toEqual([]);
 });

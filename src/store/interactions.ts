@@ -1,3 +1,4 @@
+import type { Scalar } from '../registry/fields.ts';
 import { type ItemType, interaction, itemTypes } from '../registry/interaction.ts';
 import type { Row } from '../registry/validate.ts';
 import type { Client, Pool } from './pool.ts';
@@ -109,7 +110,7 @@ export async function findInteraction(
 }
 
 /** Filters by equality on these, and by the range of the identifier, which is the time of receipt. */
-export type InteractionFilter = { readonly [field in keyof typeof interaction]?: string };
+export type InteractionFilter = { readonly [field in keyof typeof interaction]?: Scalar };
 
 export async function listInteractions(
   pool: Pool,
@@ -119,7 +120,7 @@ export async function listInteractions(
 ): Promise<StoredInteraction[]> {
   const values: unknown[] = [organisationId];
   const conditions = ['organisation_id = $1'];
-  const add = (condition: string, value: string | undefined) => {
+  const add = (condition: string, value: Scalar | undefined) => {
     if (value !== undefined) conditions.push(`${condition} $${values.push(value)}`);
   };
   for (const [field, value] of Object.entries(filter)) add(`${field} =`, value);

@@ -64,7 +64,7 @@ async function commit(client: Client): Promise<void> {
     ({ command } = await client.query('commit'));
   } catch (error) {
     client.release(true);
-    throw isUnavailable(error) ? new CommitUnconfirmed(error) : error;
+    throw leavesOutcomeOpen(error) ? new CommitUnconfirmed(error) : error;
   }
   client.release();
   // PostgreSQL answers COMMIT of a failed transaction with the word ROLLBACK and no error.
@@ -101,6 +101,14 @@ export function isUnavailable(error: unknown): boolean {
   return /^(Connection terminated|Query read timeout|timeout exceeded|Client has encountered a connection)/.test(
     error.message,
   );
+}
+
+/**
+ * True where a statement that commits failed without PostgreSQL's word on it. An error that PostgreSQL reports means it
+ * did not happen, unless it came with the end of the connection.
+ */
+export function leavesOutcomeOpen(error: unknown): boolean {
+  return !(error instanceof pg.DatabaseError) || /^(57P|08)/.test(error.code ?? '');
 }
 
 /** True where PostgreSQL chose this transaction to give way to another: doing it again is all that is needed. */

@@ -1,11 +1,14 @@
+import type { ColumnType, Scalar } from '../registry/fields.ts';
 import { idFieldOf, type Resource, type ResourceType, resources } from '../registry/resources.ts';
 import type { Row } from '../registry/validate.ts';
+import { binaryArray } from './binary-array.ts';
 
 /** One record type as PostgreSQL knows it. Columns are the fields by their own names; only the table's is translated. */
 export interface Table {
   readonly name: string;
   readonly id: string;
   readonly columns: readonly string[];
+  readonly types: readonly ColumnType[];
   /** Rows as parameters: one array per column, `$2` the first, for `$1` is always the organisation. */
   readonly rowsAsParameters: string;
 }
@@ -18,6 +21,7 @@ export function tableOf(type: ResourceType): Table {
     name: type.replaceAll('-', '_'),
     id: quote(idFieldOf(type)),
     columns,
+    types: Object.values(fields).map(({ column }) => column),
     rowsAsParameters: `unnest(${arrays.join(', ')}) as i(${columns.join(', ')})`,
   };
 }
@@ -28,8 +32,13 @@ function quote(name: string): string {
 }
 
 /** Turns rows into the arrays that `rowsAsParameters` reads. */
-export function columnsOf(rows: readonly Row[], width: number): unknown[][] {
-  return Array.from({ length: width }, (_, at) => rows.map((row) => row[at]));
+export function columnsOf(rows: readonly Row[], { types }: Table): Buffer[] {
+  return types.map((type, at) =>
+    binaryArray(
+      type,
+      rows.map((row) => row[at] as Scalar | null),
+    ),
+  );
 }
 
 /** Makes each type's statement once, the first time it is needed. */

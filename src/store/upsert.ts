@@ -10,7 +10,8 @@ import { columnsOf, perType, tableOf } from './tables.ts';
  * come twice.
  */
 const statement = perType((type) => {
-  const { name, id, columns, rowsAsParameters } = tableOf(type);
+  const table = tableOf(type);
+  const { name, id, columns, rowsAsParameters } = table;
   const assignments = columns.slice(1).map((column) => `${column} = excluded.${column}`);
   return {
     name: `upsert ${type}`,
@@ -23,7 +24,7 @@ const statement = perType((type) => {
       on conflict (organisation_id, ${id}) do update set ${assignments.join(', ')}
       where (excluded.updated < ${name}.updated) is not true
       returning ${id} as id, (xmax = 0) as created`,
-    width: columns.length,
+    table,
   };
 });
 
@@ -37,10 +38,10 @@ export async function upsert(
   type: ResourceType,
   rows: readonly Row[],
 ): Promise<Map<string, 'created' | 'updated'>> {
-  const { width, ...query } = statement(type);
+  const { table, ...query } = statement(type);
   const { rows: written } = await client.query<{ id: string; created: boolean }>({
     ...query,
-    values: [organisationId, ...columnsOf(rows, width)],
+    values: [organisationId, ...columnsOf(rows, table)],
   });
   return new Map(written.map(({ id, created }) => [id, created ? 'created' : 'updated']));
 }

@@ -2,6 +2,8 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { keepHouse } from '../../src/interactions/housekeeping.ts';
 import { listPage } from '../../src/interactions/list-interactions.ts';
+import type { Scalar } from '../../src/registry/fields.ts';
+import { readDateTime } from '../../src/registry/times.ts';
 import { uuidFloor } from '../../src/registry/uuid-v7.ts';
 import { createTestApp, type TestApp } from '../support/app.ts';
 
@@ -25,7 +27,7 @@ beforeAll(async () => {
 afterAll(() => test.close());
 
 /** The conditions by which PostgreSQL would enter its indexes for the very statement that a list makes. */
-async function indexConditions(query: Record<string, string>): Promise<string[]> {
+async function indexConditions(query: Record<string, Scalar>): Promise<string[]> {
   let plan: string[] = [];
   const explaining = {
     query: async (text: string, values: unknown[]) => {
@@ -54,10 +56,10 @@ describe('each way of asking is answered by an index', () => {
     ['interaction_type', { interaction_type: 'SHARE' }],
     ['item_type', { item_type: 'SHOP' }],
     ['source', { source: 'SERVICE' }],
-    ['interaction_id', { from: '2026-01-01T00:00:00.000000Z', to: '2126-01-01T00:00:00.000000Z' }],
+    ['interaction_id', { from: readDateTime('2026-01-01T00:00Z'), to: readDateTime('2126-01-01T00:00Z') }],
     ['interaction_id', { interaction_type: 'SHARE', cursor: uuidFloor(Date.now()) }],
   ])('that of %s: %j', async (column, query) => {
-    const conditions = await indexConditions(query as Record<string, string>);
+    const conditions = await indexConditions(query as Record<string, Scalar>);
     expect(conditions.length).toBeGreaterThan(0);
     for (const condition of conditions) expect(condition).toContain(`${column} `);
   });

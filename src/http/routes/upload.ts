@@ -1,6 +1,6 @@
 import { retryAfter } from '../../errors.ts';
 import { batchAnswer, overallStatus, type UploadAnswer } from '../../ingest/answer.ts';
-import { ingestRequest, readRecords } from '../../ingest/ingest-request.ts';
+import { ingestRequest, readEnvelope } from '../../ingest/ingest-request.ts';
 import { created, failed, type Outcome } from '../../ingest/outcome.ts';
 import { limits } from '../../limits.ts';
 import { required } from '../../registry/fields.ts';
@@ -61,12 +61,10 @@ function uploadOperation(type: ResourceType): Operation {
     },
     async handle(call, { config, pool }) {
       const max = type === 'courses' ? config.coursesPerRequestMax : config.recordsPerRequestMax;
-      const records = readRecords(call.body, max);
       const { organisationId } = principalOf(call);
-      const body = await ingestRequest(
-        pool,
-        { organisationId, requestId: call.requestId, type, records },
-        (error) => call.log.error({ err: error }, 'a batch was not stored'),
+      const upload = { organisationId, requestId: call.requestId, type, ...readEnvelope(call.body, max) };
+      const body = await ingestRequest(pool, upload, (error) =>
+        call.log.error({ err: error }, 'a batch was not stored'),
       );
       const unfinished = body.batches.some(({ status }) => status === 500);
       return { status: overallStatus(body.batches), body, ...(unfinished && { headers: retryAfter }) };

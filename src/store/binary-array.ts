@@ -1,0 +1,204 @@
+import type { ColumnType, Scalar } from '../registry/fields.ts';
+
+/**
+ * Arrays in PostgreSQL's binary form. `pg` sends a Buffer as a binary parameter; read as text, the arrays of a batch
+ * cost PostgreSQL 11 to 12 of the 20 microseconds that a row takes in all, in this form 2.7.
+ */
+type Encode = (values: readonly (Scalar | null)[]) => Buffer;
+
+const oids = {
+  bool: 16,
+  int4: 23,
+  text: 25,
+  float8: 701,
+  date: 1082,
+  timestamptz: 1184,
+  numeric: 1700,
+  uuid: 2950,
+};
+const headerBytes = 20;
+
+/** Fixed-size kinds write straight into a buffer whose size is known. */
+function fixed(
+  oid: number,
+  size: number,
+  write: (buffer: Buffer, value: Scalar, at: number) => void,
+): Encode {
+  return (values) => {
+    const buffer = Buffer.allocUnsafe(headerBytes + values.length * (4 + size));
+    let at = headerBytes;
+    let hasNull = 0;
+    for (const value of values) {
+      if (value === null) {
+        at = buffer.writeInt32BE(-1, at);
+        hasNull = 1;
+      } else {
+        at = buffer.writeInt32BE(size, at);
+        write(buffer, value, at);
+        at += size;
+      }
+    }
+    writeHeader(buffer, oid, values.length, hasNull);
+    return buffer.subarray(0, at);
+  };
+}
+
+function writeHeader(buffer: Buffer, oid: number, length: number, hasNull: number): void {
+  buffer.writeInt32BE(1, 0);
+  buffer.writeInt32BE(hasNull, 4);
+  buffer.writeInt32BE(oid, 8);
+  buffer.writeInt32BE(length, 12);
+  buffer.writeInt32BE(1, 16);
+}
+
+const hexDigit = new Uint8Array(128);
+for (let digit = 0; digit < 16; digit++) hexDigit[digit.toString(16).charCodeAt(0)] = digit;
+
+/** Where each of the 16 bytes begins in a hyphenated UUID. */
+const uuidOffsets = [0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34];
+
+function writeUuid(buffer: Buffer, value: Scalar, at: number): void {
+  const text = value as string;
+  for (let byte = 0; byte < 16; byte++) {
+    const from = uuidOffsets[byte] as number;
+    const high = hexDigit[text.charCodeAt(from)] as number;
+    buffer[at + byte] = (high << 4) | (hexDigit[text.charCodeAt(from + 1)] as number);
+  }
+}
+
+/** A count of microseconds: a number where that is exact, which it is for the years 1715 to 2285. */
+function writeInt64(buffer: Buffer, value: Scalar, at: number): void {
+  if (typeof value === 'bigint') {
+    buffer.writeBigInt64BE(value, at);
+    return;
+  }
+  const high = Math.floor((value as number) / 0x1_0000_0000);
+  buffer.writeInt32BE(high, at);
+  buffer.writeUInt32BE((value as number) - high * 0x1_0000_0000, at + 4);
+}
+
+const encodeText: Encode = (values) => {
+  let bytesMax = headerBytes + values.length * 4;
+  for (const value of values) if (value !== null) bytesMax += (value as string).length * 3;
+  const buffer = Buffer.allocUnsafe(bytesMax);
+  let at = headerBytes;
+  let hasNull = 0;
+  for (const value of values) {
+    if (value === null) {
+      at = buffer.writeInt32BE(-1, at);
+      hasNull = 1;
+      continue;
+    }
+    const length = writeUtf8(buffer, value as string, at + 4);
+    buffer.writeInt32BE(length, at);
+    at += 4 + length;
+  }
+  writeHeader(buffer, oids.text, values.length, hasNull);
+  return buffer.subarray(0, at);
+};
+
+/** Short plain text, nearly all there is, is written here; the call into Node's own writer would cost more than it. */
+function writeUtf8(buffer: Buffer, text: string, at: number): number {
+  const { length } = text;
+  if (length > 64) return buffer.write(text, at, 'utf8');
+  for (let index = 0; index < length; index++) {
+    const code = text.charCodeAt(index);
+    if (code > 127) return buffer.write(text, at, 'utf8');
+    buffer[at + index] = code;
+  }
+  return length;
+}
+
+/** The 17 digits of a double spread over six groups at the most; empty groups beyond them are not written. */
+const numericBytesMax = 8 + 2 * 6;
+
+const encodeNumeric: Encode = (values) => {
+  const buffer = Buffer.allocUnsafe(headerBytes + values.length * (4 + numericBytesMax));
+  let at = headerBytes;
+  let hasNull = 0;
+  for (const value of values) {
+    if (value === null) {
+      at = buffer.writeInt32BE(-1, at);
+      hasNull = 1;
+      continue;
+    }
+    const end = writeNumeric(buffer, value as number, at + 4);
+    buffer.writeInt32BE(end - at - 4, at);
+    at = end;
+  }
+  writeHeader(buffer, oids.numeric, values.length, hasNull);
+  return buffer.subarray(0, at);
+};
+
+/**
+ * Writes the shortest decimal of a double: a sign, and groups of four digits of which the first weighs 10000^weight.
+ * An amount with at most four decimals, nearly every one, needs no detour through text: below 10^15 no two decimals of
+ * that length are the same double, so what divides back to the value is its shortest form.
+ */
+function writeNumeric(buffer: Buffer, value: number, at: number): number {
+  const size = Math.abs(value);
+  const scaled = Math.round(size * 10_000);
+  if (scaled < 1e15 && scaled / 10_000 === size) return writeShortNumeric(buffer, scaled, value < 0, at);
+  return writeLongNumeric(buffer, value, at);
+}
+
+function writeShortNumeric(buffer: Buffer, scaled: number, negative: boolean, at: number): number {
+  const fraction = scaled % 10_000;
+  const whole = (scaled - fraction) / 10_000;
+  let next = at + 8;
+  let weight = -1;
+  if (whole > 0) {
+    weight = whole < 1e4 ? 0 : whole < 1e8 ? 1 : 2;
+    if (weight === 2) next = buffer.writeInt16BE(Math.floor(whole / 1e8), next);
+    if (weight >= 1) next = buffer.writeInt16BE(Math.floor(whole / 1e4) % 1e4, next);
+    next = buffer.writeInt16BE(whole % 1e4, next);
+  }
+  if (fraction > 0) next = buffer.writeInt16BE(fraction, next);
+  buffer.writeInt16BE((next - at - 8) / 2, at);
+  buffer.writeInt16BE(weight, at + 2);
+  buffer.writeUInt16BE(negative ? 0x4000 : 0, at + 4);
+  buffer.writeInt16BE(decimalsOf(fraction), at + 6);
+  return next;
+}
+
+function decimalsOf(fraction: number): number {
+  if (fraction === 0) return 0;
+  if (fraction % 10 !== 0) return 4;
+  if (fraction % 100 !== 0) return 3;
+  return fraction % 1000 !== 0 ? 2 : 1;
+}
+
+function writeLongNumeric(buffer: Buffer, value: number, at: number): number {
+  const [mantissa = '', exponentText = '0'] = Math.abs(value).toString().split('e');
+  const [whole = '', fraction = ''] = mantissa.split('.');
+  const exponent = Number(exponentText);
+  const digits = whole + fraction;
+  // The point stands after this many of the digits; groups are counted from it in both directions.
+  const point = whole.length + exponent;
+  const weight = Math.ceil(point / 4) - 1;
+  const padded = '0'.repeat((weight + 1) * 4 - point) + digits;
+  let next = at + 8;
+  for (let from = 0; from < padded.length; from += 4) {
+    next = buffer.writeInt16BE(Number(padded.slice(from, from + 4).padEnd(4, '0')), next);
+  }
+  buffer.writeInt16BE((next - at - 8) / 2, at);
+  buffer.writeInt16BE(weight, at + 2);
+  buffer.writeUInt16BE(value < 0 ? 0x4000 : 0, at + 4);
+  buffer.writeUInt16BE(Math.max(0, digits.length - point), at + 6);
+  return next;
+}
+
+const encoders: Record<Exclude<ColumnType, 'jsonb'>, Encode> = {
+  uuid: fixed(oids.uuid, 16, writeUuid),
+  text: encodeText,
+  date: fixed(oids.date, 4, (buffer, value, at) => buffer.writeInt32BE(value as number, at)),
+  timestamptz: fixed(oids.timestamptz, 8, writeInt64),
+  numeric: encodeNumeric,
+  float8: fixed(oids.float8, 8, (buffer, value, at) => buffer.writeDoubleBE(value as number, at)),
+  bool: fixed(oids.bool, 1, (buffer, value, at) => buffer.writeUInt8(value ? 1 : 0, at)),
+};
+
+export function binaryArray(type: ColumnType, values: readonly (Scalar | null)[]): Buffer {
+  if (type === 'jsonb') throw new Error('no record has a column of this type');
+  return encoders[type](values);
+}
