@@ -1,3 +1,5 @@
+import { accessSync, constants } from 'node:fs';
+import { isIP } from 'node:net';
 import { limits } from './limits.ts';
 
 /** Everything that can be set from outside, read once at start. */
@@ -46,10 +48,7 @@ export function readConfig(given: Environment = {}): Config {
     host: env.HOST || '127.0.0.1',
     port: integer('PORT', 8080, 0, 65_535),
     tls: readTls(env, problems),
-    trustedProxy: (env.TRUSTED_PROXY ?? '')
-      .split(',')
-      .map((address) => address.trim())
-      .filter((address) => address !== ''),
+    trustedProxy: readTrustedProxy(env.TRUSTED_PROXY, problems),
     recordsPerRequestMax: integer('RECORDS_PER_REQUEST_MAX', limits.recordsPerRequestMax, 1, 100_000),
     coursesPerRequestMax: integer('COURSES_PER_REQUEST_MAX', limits.coursesPerRequestMax, 1, 100_000),
     bodyBytesMax: integer('BODY_BYTES_MAX', limits.bodyBytesMax, 1_024, 256 * 1024 * 1024),
@@ -83,10 +82,41 @@ function readDatabaseUrl(value: string | undefined, problems: string[]): string 
 
 function readTls(env: Environment, problems: string[]): Config['tls'] {
   const { TLS_CERT_FILE: certFile, TLS_KEY_FILE: keyFile } = env;
-  if (certFile && keyFile) return { certFile, keyFile };
+  if (certFile && keyFile) {
+    requireFile('TLS_CERT_FILE', certFile, problems);
+    requireFile('TLS_KEY_FILE', keyFile, problems);
+    return { certFile, keyFile };
+  }
   if (certFile)
     problems.push('TLS_KEY_FILE is missing; TLS_CERT_FILE needs the private key that belongs to it');
   if (keyFile)
     problems.push('TLS_CERT_FILE is missing; TLS_KEY_FILE needs the certificate that belongs to it');
   return null;
+}
+
+function requireFile(name: string, file: string, problems: string[]): void {
+  try {
+    accessSync(file, constants.R_OK);
+  } catch {
+    problems.push(`${name} is ${file}, which cannot be read; it should name a PEM file`);
+  }
+}
+
+function readTrustedProxy(value: string | undefined, problems: string[]): string[] {
+  const addresses = (value ?? '').split(',').map((address) => address.trim());
+  const given = addresses.filter((address) => address !== '');
+  for (const address of given) {
+    const [ip = '', bits = '0', ...rest] = address.split('/');
+    if (
+      isIP(ip) === 0 ||
+      !/^\d{1,3}$/.test(bits) ||
+      Number(bits) > (isIP(ip) === 4 ? 32 : 128) ||
+      rest.length > 0
+    ) {
+      problems.push(
+        `TRUSTED_PROXY must be addresses such as 10.0.0.5 or 10.0.0.0/8, separated by commas, not "${address}"`,
+      );
+    }
+  }
+  return given;
 }

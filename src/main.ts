@@ -29,7 +29,16 @@ function explain(error: unknown): string {
     const { code } = error as { code?: string };
     return `intake-server: the database cannot be reached (${code ?? 'no answer'}); check DATABASE_URL and that PostgreSQL is running`;
   }
-  const { code, message } = error as { code?: string; message?: string };
+  const { code, message, address, port } = error as {
+    code?: string;
+    message?: string;
+    address?: string;
+    port?: number;
+  };
+  if (code === 'EADDRINUSE') return `intake-server: port ${port} of ${address} is taken; set PORT to another`;
+  if (code === 'EACCES' || code === 'EADDRNOTAVAIL') {
+    return `intake-server: cannot listen on port ${port} of ${address} (${code}); check HOST and PORT`;
+  }
   if (code === 'INTAKE_COMMAND' || code?.startsWith('ERR_PARSE_ARGS')) return `intake-server: ${message}`;
   if (code === '42P01') return 'intake-server: the database has no tables yet; run intake-server migrate';
   return error instanceof Error ? (error.stack ?? error.message) : String(error);

@@ -30,10 +30,7 @@ export async function buildApp(parts: Parts): Promise<FastifyInstance> {
   await app.register(helmet, {
     contentSecurityPolicy: { useDefaults: false, directives: { defaultSrc: ["'none'"] } },
   });
-  await app.register(compress, {
-    onUnsupportedRequestEncoding: () => new RequestError('unsupported_encoding'),
-    onInvalidRequestPayload: () => new RequestError('malformed_encoding'),
-  });
+  await app.register(compress);
   for (const operation of operations) addRoute(app, operation, parts, admitted);
   await addReference(app);
   refuseOtherMethods(app);
@@ -49,6 +46,7 @@ function addHooks(app: FastifyInstance, parts: Parts, admitted: WeakMap<FastifyR
     reply.header('x-request-id', request.id);
     if (closing) throw new RequestError('shutting_down', { headers: { connection: 'close' } });
     admitted.set(request, await admit(request, parts));
+    normaliseEncoding(request);
   });
   app.addHook('onResponse', async (request, reply) => {
     const { method, routeOptions } = request;
@@ -60,6 +58,12 @@ function addHooks(app: FastifyInstance, parts: Parts, admitted: WeakMap<FastifyR
       'answered',
     );
   });
+}
+
+/** Names of encodings know no case, and one has an old second name; the plugin that decodes knows the plain ones. */
+function normaliseEncoding({ headers }: FastifyRequest): void {
+  const encoding = headers['content-encoding']?.toLowerCase();
+  if (encoding !== undefined) headers['content-encoding'] = encoding === 'x-gzip' ? 'gzip' : encoding;
 }
 
 function addRoute(

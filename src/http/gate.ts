@@ -25,9 +25,9 @@ export interface Admitted {
  * address, method, permission, parameters.
  */
 export async function admit(request: FastifyRequest, { config, pool }: Parts): Promise<Admitted> {
-  if (request.headers.host === undefined && request.raw.httpVersion === '1.1') {
+  const hosts = request.raw.headersDistinct.host?.length ?? 0;
+  if (hosts > 1 || (hosts === 0 && request.raw.httpVersion === '1.1'))
     throw new RequestError('malformed_request');
-  }
   // Whoever watches over the process asks it directly, not through the proxy.
   const probe = request.url.startsWith('/health/');
   if (config.trustedProxy.length > 0 && request.protocol !== 'https' && !probe) {
@@ -42,7 +42,7 @@ export async function admit(request: FastifyRequest, { config, pool }: Parts): P
   if (operation?.permission && !permits(principal?.permissions ?? [], operation.permission)) {
     throw new RequestError('forbidden');
   }
-  return { principal, query: operation ? readQuery(operation.query ?? {}, request.query) : {} };
+  return { principal, query: operation ? readQuery(operation.query ?? {}, request.url) : {} };
 }
 
 function isPublic(url: string): boolean {

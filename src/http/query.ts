@@ -5,10 +5,10 @@ import { type Field, isProblem, type Scalar } from '../registry/fields.ts';
 export type Query = Record<string, Scalar>;
 
 /** Reads the query parameters of an operation. What is unknown or malformed is refused: a misspelt one must not be lost. */
-export function readQuery(fields: Readonly<Record<string, Field>>, sent: unknown): Query {
+export function readQuery(fields: Readonly<Record<string, Field>>, url: string): Query {
   const query: Query = {};
   const details: Detail[] = [];
-  for (const [name, value] of Object.entries(sent as Record<string, string | string[]>)) {
+  for (const [name, value] of parametersOf(url)) {
     const field = Object.hasOwn(fields, name) ? fields[name] : undefined;
     const problem = field ? readParameter(field, name, value, query) : unknownParameter(fields);
     if (problem) details.push({ field: name.slice(0, 64), ...problem });
@@ -17,15 +17,36 @@ export function readQuery(fields: Readonly<Record<string, Field>>, sent: unknown
   return query;
 }
 
+/** The framework's own parser leaves what cannot be decoded as it stands; here the value is then undefined. */
+function parametersOf(url: string): [name: string, value: string | undefined][] {
+  const start = url.indexOf('?');
+  const pairs = start < 0 ? [] : url.slice(start + 1).split('&');
+  return pairs
+    .filter((pair) => pair !== '')
+    .map((pair) => {
+      const [name = '', ...value] = pair.split('=');
+      return [decode(name) ?? name, decode(value.join('='))];
+    });
+}
+
+function decode(text: string): string | undefined {
+  try {
+    return decodeURIComponent(text.replaceAll('+', ' '));
+  } catch {
+    return undefined;
+  }
+}
+
 type ParameterProblem = Pick<Detail, 'code' | 'message'>;
 
 function readParameter(
   field: Field,
   name: string,
-  value: string | string[],
+  value: string | undefined,
   query: Query,
 ): ParameterProblem | undefined {
-  if (typeof value !== 'string') return { code: 'repeated_parameter', message: 'must be given once' };
+  if (value === undefined) return { code: 'invalid_format', message: 'is not percent-encoded UTF-8' };
+  if (Object.hasOwn(query, name)) return { code: 'repeated_parameter', message: 'must be given once' };
   if (value === '') return { code: 'required', message: 'is empty; leave it out or give it a value' };
   const read = field.read(value);
   if (isProblem(read)) return read;

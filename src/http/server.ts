@@ -31,6 +31,9 @@ export function createServer(config: Config): FastifyInstance {
     trustProxy: config.trustedProxy.length > 0 ? [...config.trustedProxy] : false,
     clientErrorHandler: handleClientError,
     frameworkErrors: refuseBadAddress,
+    // The headers' size bounds the address and its parts; a second bound would only be answered differently.
+    routerOptions: { maxParamLength: limits.headersBytesMax },
+    rewriteUrl: ({ url = '/' }: IncomingMessage) => url.replace(/^https?:\/\/[^/?#]*/i, '') || '/',
   };
   const http = {
     maxHeaderSize: limits.headersBytesMax,

@@ -26,6 +26,7 @@ export interface CheckedBatch {
 const checkOf = perType((type) => ({
   check: compileCheck(resources[type].fields),
   updatedAt: Object.keys(resources[type].fields).indexOf('updated'),
+  references: referencesOf(type),
 }));
 
 export function checkBatch(
@@ -110,7 +111,7 @@ function danglingReferences(
   row: Row,
   missing: readonly ReadonlySet<string>[],
 ): FieldProblem[] {
-  return referencesOf(type).flatMap(({ field, position, type: referenced }, at) =>
+  return checkOf(type).references.flatMap(({ field, position, type: referenced }, at) =>
     missing[at]?.has(row[position] as string) ? [{ field, ...referenceNotFound(referenced) }] : [],
   );
 }

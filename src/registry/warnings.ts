@@ -16,7 +16,7 @@ export class WarningCounter {
   #updatedInFuture = 0;
 
   readonly unknownField = (name: string): void => {
-    const cut = name.slice(0, limits.unknownFieldNameCharactersMax);
+    const cut = cutName(name);
     const count = this.#unknownFields.get(cut);
     if (count === undefined && this.#unknownFields.size >= limits.unknownFieldNamesMax)
       this.#moreUnknownFields++;
@@ -44,4 +44,13 @@ export class WarningCounter {
     }
     return warnings;
   }
+}
+
+/** Cut between characters, never within one: two UTF-16 units a character are the most there are. */
+function cutName(name: string): string {
+  const charactersMax = limits.unknownFieldNameCharactersMax;
+  if (name.length <= charactersMax) return name;
+  return Array.from(name.slice(0, charactersMax * 2))
+    .slice(0, charactersMax)
+    .join('');
 }

@@ -1,6 +1,6 @@
 import { type ResourceType, referencesOf } from '../registry/resources.ts';
 import type { Row } from '../registry/validate.ts';
-import { binaryArray } from './binary-array.ts';
+import { uuidArray } from './binary-array.ts';
 import type { Client } from './pool.ts';
 import { perType, tableOf } from './tables.ts';
 
@@ -43,9 +43,7 @@ export async function lookUp(
 ): Promise<LookedUp> {
   const { name, text, references } = statement(type);
   const positions = [0, ...references.map(({ position }) => position)];
-  const ids = positions.map((position) =>
-    binaryArray('uuid', [...new Set(rows.map((row) => row[position] as string))]),
-  );
+  const ids = positions.map((position) => uuidArray(new Set(rows.map((row) => row[position] as string))));
   const { rows: found } = await client.query<{ question: number; id: string }>({
     name,
     text,

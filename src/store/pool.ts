@@ -28,8 +28,10 @@ export function createPool(config: Config, onIdleError: (error: Error) => void):
         keptAsText.has(oid) ? (value: string) => value : pg.types.getTypeParser(oid, format as 'text'),
     } as pg.CustomTypesConfig,
   });
-  // A connection that breaks while idle is replaced by the pool; without a listener it would end the process.
+  // A connection that breaks is replaced by the pool; without a listener it would end the process. One that breaks while
+  // it is in use fails the statement that uses it, which says so itself.
   pool.on('error', onIdleError);
+  pool.on('connect', (client) => client.on('error', () => {}));
   return pool;
 }
 
@@ -71,7 +73,7 @@ async function commit(client: Client): Promise<void> {
   if (command !== 'COMMIT') throw new Error(`the transaction ended with ${command}`);
 }
 
-const unavailableCodes = new Set([
+const unreachableCodes = new Set([
   'ECONNREFUSED',
   'ECONNRESET',
   'EPIPE',
@@ -81,6 +83,9 @@ const unavailableCodes = new Set([
   'EHOSTUNREACH',
   'ENETUNREACH',
   'ENOENT',
+]);
+
+const unavailableStates = new Set([
   '25006', // read-only: a standby, or a primary that was demoted
   '57014', // statement timeout
   '57P01', // shut down by the administrator
@@ -95,8 +100,14 @@ const unavailableClasses = new Set(['08', '28', '53', '58']);
 /** True where it is the database that is at fault and not the statement: the same request may succeed later. */
 export function isUnavailable(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
-  const { code } = error as { code?: unknown };
-  if (typeof code === 'string') return unavailableCodes.has(code) || unavailableClasses.has(code.slice(0, 2));
+  const { code, syscall } = error as { code?: unknown; syscall?: string };
+  if (error instanceof pg.DatabaseError) {
+    return unavailableStates.has(error.code ?? '') || unavailableClasses.has(error.code?.slice(0, 2) ?? '');
+  }
+  // A client that hangs up in the middle of its body and a file that is not there have such codes too, but not from
+  // these calls.
+  if (typeof code === 'string')
+    return unreachableCodes.has(code) && /^(connect|read|write|getaddrinfo)/.test(syscall ?? '');
   // The driver's own errors about a connection have no code.
   return /^(Connection terminated|Query read timeout|timeout exceeded|Client has encountered a connection)/.test(
     error.message,

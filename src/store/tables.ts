@@ -1,4 +1,4 @@
-import type { ColumnType, Scalar } from '../registry/fields.ts';
+import type { ColumnType } from '../registry/fields.ts';
 import { idFieldOf, type Resource, type ResourceType, resources } from '../registry/resources.ts';
 import type { Row } from '../registry/validate.ts';
 import { binaryArray } from './binary-array.ts';
@@ -33,12 +33,7 @@ function quote(name: string): string {
 
 /** Turns rows into the arrays that `rowsAsParameters` reads. */
 export function columnsOf(rows: readonly Row[], { types }: Table): Buffer[] {
-  return types.map((type, at) =>
-    binaryArray(
-      type,
-      rows.map((row) => row[at] as Scalar | null),
-    ),
-  );
+  return types.map((type, at) => binaryArray(type, rows, at));
 }
 
 /** Makes each type's statement once, the first time it is needed. */

@@ -1,0 +1,323 @@
+import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import pg from 'pg';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { type Answer, type Api, apiOf } from '../support/api.ts';
+import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
+import { createTestDatabase } from '../support/database.ts';
+import { expectError } from '../support/expect-error.ts';
+import { runCommand } from '../support/run-command.ts';
+import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
+
+/** What clients are told when the database goes away, at the worst moments, and that sending again is safe: rows 23, 23a. */
+
+let directUrl: string;
+let key: string;
+let proxy: TcpProxy;
+let server: BuiltServer;
+let api: Api;
+beforeAll(async () => {
+  directUrl = await createTestDatabase();
+  const run = (...args: string[]) => runCommand(args, { DATABASE_URL: directUrl });
+  await run('organisations', 'create', 'acme');
+  key = JSON.parse((await run('keys', 'issue', '--organisation', 'acme', '--json')).stdout).key;
+  proxy = await startTcpProxy(directUrl);
+  await startServer();
+});
+beforeEach(async () => {
+  proxy.unwatch();
+  await proxy.accept();
+  // One test that ends the process should not fail all that follow.
+  if (!(await isAlive())) await startServer();
+  await expectReady();
+});
+afterEach(async () => {
+  expect(await isAlive(), 'the process lives').toBe(true);
+});
+afterAll(async () => {
+  await server.stop();
+  await proxy.close();
+});
+
+const isAlive = () =>
+  api.get('/health/live').then(
+    ({ status }) => status === 200,
+    () => false,
+  );
+
+async function startServer() {
+  server = await startBuiltServer({ DATABASE_URL: proxy.databaseUrl, DATABASE_TIMEOUT_MS: '500' });
+  api = apiOf(server.url, key);
+}
+
+const newTag = () => ({ tag_id: randomUUID(), name: 'vegan' });
+const newTags = (count: number) => Array.from({ length: count }, newTag);
+const saysCommit = (bytes: Buffer) => bytes.includes('commit\0');
+const saysBegin = (bytes: Buffer) => bytes.includes('begin\0');
+
+async function expectReady() {
+  await expect.poll(async () => (await api.get('/health/ready')).status, { timeout: 10_000 }).toBe(200);
+}
+
+/** How often each is stored, told by the database itself. */
+async function storedTags(tags: readonly { tag_id: string }[]): Promise<number> {
+  const client = new pg.Client({ connectionString: directUrl });
+  await client.connect();
+  const ids = tags.map(({ tag_id }) => tag_id);
+  const { rowCount } = await client.query('select from tags where tag_id = any($1)', [ids]);
+  await client.end();
+  return rowCount ?? 0;
+}
+
+describe('a database that refuses connections', () => {
+  it('does not keep the service from starting, nor from serving once it is there', async () => {
+    await proxy.refuse();
+    const early = await startBuiltServer({ DATABASE_URL: proxy.databaseUrl });
+    try {
+      expect((await apiOf(early.url).get('/health/live')).status).toBe(200);
+      expectError(await apiOf(early.url).get('/health/ready'), 503);
+      await proxy.accept();
+      expect((await apiOf(early.url).get('/health/ready')).status).toBe(200);
+    } finally {
+      await early.stop();
+    }
+  });
+
+  it('23a: is 503 with Retry-After for every operation that needs it, and none that does not', async () => {
+    await proxy.refuse();
+    const { paths } = (await api.get('/openapi.json')).body;
+    const asking = Object.keys(paths).flatMap((path) =>
+      Object.keys(paths[path])
+        .filter(() => path !== '/health/live')
+        .map((method) => callOf(method, path)),
+    );
+    expect(asking.length).toBeGreaterThan(17);
+    for (const answer of await Promise.all(asking)) expectError(answer, 503);
+    expect((await api.get('/health/live')).status).toBe(200);
+    expect((await api.get('/docs/')).status).toBe(200);
+  });
+
+  function callOf(method: string, path: string): Promise<Answer> {
+    return method === 'get'
+      ? api.get(path.replace(/\{\w+\}/, randomUUID()))
+      : api.post(path, { records: [newTag()] });
+  }
+
+  it('23a: is served again as soon as it is back, without a restart and with every connection', async () => {
+    await proxy.refuse();
+    expectError(await api.upload('tags', [newTag()]), 503);
+    await proxy.accept();
+    await expectReady();
+    const answers = await Promise.all(Array.from({ length: 30 }, () => api.upload('tags', [newTag()])));
+    expect(answers.map(({ status }) => status)).toEqual(Array(30).fill(200));
+  });
+});
+
+describe('a database that is lost within an upload', () => {
+  it('23a: in the first batch is 503 for the whole, and nothing is stored', async () => {
+    const tags = newTags(1_500);
+    proxy.watch((bytes) => {
+      if (saysBegin(bytes)) void proxy.refuse();
+      return !saysBegin(bytes);
+    });
+    expectError(await api.upload('tags', tags), 503);
+    expect(await storedTags(tags)).toBe(0);
+  });
+
+  it('23a: later leaves what is stored, is 500 for the rest, and sending again completes it', async () => {
+    const tags = newTags(3_000);
+    let begun = 0;
+    proxy.watch((bytes) => {
+      if (saysBegin(bytes) && ++begun === 2) void proxy.refuse();
+      return begun < 2;
+    });
+    const { status, headers, body } = await api.upload('tags', tags);
+    expect(status).toBe(207);
+    expect(Number(headers.get('retry-after'))).toBeGreaterThan(0);
+    expect(statusesOf(body)).toEqual([200, 500, 500]);
+    const [first, second] = body.batches.map(({ data }: { data: object }) => data);
+    expect(first).toMatchObject({ status: 'success', counts: { created: 1_000 } });
+    expect(second).toMatchObject({ status: 'error', counts: { received: 1_000, failed: 1_000 } });
+    expect(second.errors).toHaveLength(1_000);
+    expect(second.errors[0]).toMatchObject({
+      index: 1_000,
+      id: tags[1_000]!.tag_id,
+      field: null,
+      code: 'not_stored',
+    });
+    expect(second.error).toMatch(/send it again/);
+    expect(await storedTags(tags)).toBe(1_000);
+
+    proxy.unwatch();
+    await proxy.accept();
+    await expectReady();
+    const again = await api.upload('tags', tags);
+    expect(again.status).toBe(200);
+    expect(countsOf(again.body, 'unchanged')).toEqual([1_000, 0, 0]);
+    expect(countsOf(again.body, 'created')).toEqual([0, 1_000, 1_000]);
+    expect(await storedTags(tags)).toBe(3_000);
+  });
+
+  it('23: a connection cut between batches leaves what is stored, and sending again completes it', async () => {
+    const tags = newTags(3_000);
+    let begun = 0;
+    proxy.watch((bytes, link) => {
+      if (!saysBegin(bytes) || ++begun !== 2) return true;
+      link.cut();
+      return false;
+    });
+    const { status, headers, body } = await api.upload('tags', tags);
+    expect(status).toBe(207);
+    expect(headers.has('retry-after')).toBe(true);
+    expect(statusesOf(body).slice(0, 2)).toEqual([200, 500]);
+    proxy.unwatch();
+    expect((await api.upload('tags', tags)).status).toBe(200);
+    expect(await storedTags(tags)).toBe(3_000);
+  });
+
+  it('23: a record that is bad in itself is told as such even then', async () => {
+    const bad = { tag_id: randomUUID(), name: 7 };
+    let begun = 0;
+    proxy.watch((bytes) => {
+      if (saysBegin(bytes) && ++begun === 2) void proxy.refuse();
+      return begun < 2;
+    });
+    const { body } = await api.upload('tags', [...newTags(1_000), bad, newTag()]);
+    expect(body.batches[1].data.errors).toMatchObject([
+      { index: 1_000, field: 'name', code: 'wrong_type' },
+      { index: 1_001, field: null, code: 'not_stored' },
+    ]);
+  });
+});
+
+const statusesOf = (body: { batches: { status: number }[] }) => body.batches.map(({ status }) => status);
+const countsOf = (body: { batches: { data: { counts: Record<string, number> } }[] }, kind: string) =>
+  body.batches.map(({ data }) => data.counts[kind]);
+
+describe('a COMMIT whose answer is lost', () => {
+  /** The commit is carried out and its answer kept back, or it is lost on the way there. Once. */
+  function loseCommit(arrives: boolean) {
+    let lost = false;
+    proxy.watch((bytes, link) => {
+      if (lost || !saysCommit(bytes)) return true;
+      lost = true;
+      if (arrives) link.muteDatabase(() => link.cut());
+      else link.cut();
+      return arrives;
+    });
+  }
+
+  it.each([
+    ['was carried out', true],
+    ['never arrived', false],
+  ])(
+    '23: an upload whose COMMIT %s is 500 outcome_unknown; sent again, every record is stored once',
+    async (_what, arrives) => {
+      const tags = newTags(100);
+      loseCommit(arrives);
+      const { status, headers, body } = await api.upload('tags', tags);
+      expect(status).toBe(500);
+      expect(Number(headers.get('retry-after'))).toBeGreaterThan(0);
+      const [{ status: batchStatus, data }] = body.batches;
+      expect({ batchStatus, ...data }).toMatchObject({
+        batchStatus: 500,
+        status: 'error',
+        counts: { failed: 100 },
+      });
+      expect(new Set(data.errors.map(({ code }: { code: string }) => code))).toEqual(
+        new Set(['outcome_unknown']),
+      );
+      expect(data.error).toMatch(/may or may not/i);
+      expect(await storedTags(tags)).toBe(arrives ? 100 : 0);
+
+      const again = await api.batch('tags', tags);
+      expect(again).toMatchObject({ http: 200, counts: arrives ? { unchanged: 100 } : { created: 100 } });
+      expect(await storedTags(tags)).toBe(100);
+    },
+  );
+
+  it('23: the batches after it go on, and the whole is 207', async () => {
+    const tags = newTags(2_000);
+    loseCommit(true);
+    const { status, headers, body } = await api.upload('tags', tags);
+    expect(status).toBe(207);
+    expect(headers.has('retry-after')).toBe(true);
+    expect(statusesOf(body)).toEqual([500, 200]);
+    expect((await api.upload('tags', tags)).body.batches[0].data.counts.unchanged).toBe(1_000);
+  });
+
+  it.each([
+    ['was carried out', true],
+    ['never arrived', false],
+  ])(
+    '34: an interaction whose COMMIT %s is 500; sent again with its key, it is stored once',
+    async (_what, arrives) => {
+      const interaction = await newInteraction();
+      const headers = { 'idempotency-key': randomUUID() };
+      loseCommit(arrives);
+      const lost = await api.post('/user-interactions', interaction, headers);
+      expectError(lost, 500);
+      expect(lost.body.message).toMatch(/may or may not/);
+      for (const _ of [1, 2])
+        expect((await api.post('/user-interactions', interaction, headers)).status).toBe(201);
+      const { body } = await api.get(`/user-interactions?item_id=${interaction.item_id}`);
+      expect(body.interactions).toHaveLength(1);
+    },
+  );
+
+  it('34: an interaction without a key whose answer is lost is 500, never a failure told as a fact', async () => {
+    const interaction = await newInteraction();
+    proxy.watch((bytes, link) => {
+      if (bytes.includes('insert interaction')) link.muteDatabase(() => link.cut());
+      return true;
+    });
+    const lost = await api.post('/user-interactions', interaction);
+    expectError(lost, 500);
+    expect(lost.body.message).toMatch(/may or may not/);
+  });
+
+  async function newInteraction() {
+    const tag = newTag();
+    await api.batch('tags', [tag]);
+    return {
+      interaction_type: 'SHARE',
+      item_type: 'TAG',
+      item_id: tag.tag_id,
+      event_timestamp: 1_700_000_000,
+    };
+  }
+});
+
+describe('a database that does not answer', () => {
+  it('23a: is 503 within seconds, and no connection stays behind', async () => {
+    proxy.watch(() => false);
+    const asked = Array.from({ length: 12 }, () => api.upload('tags', [newTag()]));
+    for (const answer of await Promise.all(asked)) expectError(answer, 503);
+    expect((await api.get('/health/live')).status).toBe(200);
+    proxy.unwatch();
+    await expectReady();
+    const answers = await Promise.all(Array.from({ length: 12 }, () => api.upload('tags', [newTag()])));
+    expect(answers.map(({ status }) => status)).toEqual(Array(12).fill(200));
+  });
+
+  it('23a: a statement that takes too long is 503, and the table is free again', async () => {
+    const client = new pg.Client({ connectionString: directUrl });
+    await client.connect();
+    await client.query('begin; lock table tags in access exclusive mode');
+    const tag = newTag();
+    expectError(await api.upload('tags', [tag]), 503);
+    await client.query('rollback');
+    await client.end();
+    expect((await api.batch('tags', [tag])).counts.created).toBe(1);
+  });
+
+  it('23a: connections ended by the administrator are replaced', async () => {
+    const client = new pg.Client({ connectionString: directUrl });
+    await client.connect();
+    await client.query(`select pg_terminate_backend(pid) from pg_stat_activity
+      where application_name = 'intake-server' and datname = current_database()`);
+    await client.end();
+    await sleep(100);
+    expect((await api.batch('tags', [newTag()])).counts.created).toBe(1);
+  });
+});

@@ -1,0 +1,307 @@
+import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type Answer, type Api, apiOf } from '../support/api.ts';
+import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
+import { expectError } from '../support/expect-error.ts';
+
+/** Reading interactions back, one by its id or many by what they have in common: row 35. */
+
+interface Interaction {
+  readonly interaction_id: string;
+  readonly created: string;
+  readonly [field: string]: unknown;
+}
+
+let server: BuiltServer;
+let api: Api;
+let otherApi: Api;
+/** What was recorded, in order. */
+const recorded: Interaction[] = [];
+const [shop, otherShop, tag, student, recommendation] = Array.from({ length: 5 }, () => randomUUID());
+
+beforeAll(async () => {
+  server = await startBuiltServer();
+  api = apiOf(server.url, await server.createKey('acme'));
+  otherApi = apiOf(server.url, await server.createKey('other'));
+  for (const to of [api, otherApi]) {
+    await to.batch(
+      'shops',
+      [shop, otherShop].map((shop_id) => ({ shop_id, name: 'Shop', region: 'GB' })),
+    );
+    await to.batch('tags', [{ tag_id: tag, name: 'vegan' }]);
+    await to.batch('customers', [{ customer_id: student, user_id: randomUUID(), region: 'GB' }]);
+  }
+  for (let at = 0; at < 24; at++) recorded.push(await record(fieldsOf(at)));
+  await record(fieldsOf(0), otherApi);
+});
+afterAll(() => server.stop());
+
+/** A mixture in which every filter finds some and leaves some out. */
+function fieldsOf(at: number): object {
+  return {
+    interaction_type: ['FILTER_CLICK', 'SHARE', 'PAGE_VIEW', 'DISCOUNT_CODE'][at % 4],
+    ...(at % 5 === 0
+      ? { item_type: 'TAG', item_id: tag }
+      : { item_type: 'SHOP', item_id: at % 2 ? shop : otherShop }),
+    user_id: at % 3 ? 'visitor & co+1' : null,
+    student_id: at % 6 === 0 ? student : null,
+    source: at % 7 === 0 ? 'SERVICE' : null,
+    recommendation_id: at % 8 === 0 ? recommendation : null,
+    event_timestamp: 1_700_000_000 - at,
+  };
+}
+
+async function record(fields: object, to = api): Promise<Interaction> {
+  const { status, body } = await to.post('/user-interactions', fields);
+  expect(status).toBe(201);
+  // Receipt is told to the millisecond; apart by more than one, the order of any two is certain.
+  await sleep(2);
+  return body;
+}
+
+const list = (query: Record<string, string> = {}, from = api) =>
+  from.get(`/user-interactions?${new URLSearchParams(query)}`);
+const idsOf = ({ body }: Answer) =>
+  body.interactions.map(({ interaction_id }: Interaction) => interaction_id);
+const newestFirst = (matches: (one: Interaction) => boolean = () => true) =>
+  recorded
+    .filter(matches)
+    .toReversed()
+    .map(({ interaction_id }) => interaction_id);
+
+describe('one interaction', () => {
+  it('35: is read back by its id exactly as it was answered', async () => {
+    const { status, body } = await api.get(`/user-interactions/${recorded[3]!.interaction_id}`);
+    expect({ status, body }).toEqual({ status: 200, body: recorded[3] });
+  });
+
+  it('35: is found by its id in capitals too', async () => {
+    const { status } = await api.get(`/user-interactions/${recorded[3]!.interaction_id.toUpperCase()}`);
+    expect(status).toBe(200);
+  });
+
+  it('19: of another organisation is answered as one that does not exist', async () => {
+    const [foreign, absent] = [recorded[3]!.interaction_id, randomUUID()].map(
+      (id) => `/user-interactions/${id}`,
+    );
+    const answer = await otherApi.get(foreign!);
+    expectError(answer, 404);
+    expect(answer.body).toEqual((await otherApi.get(absent!)).body);
+  });
+
+  it.each(['x', '123', `${randomUUID()}0`, '%20', '__proto__', "'%20or%20true--"])(
+    '35: with the malformed id %j is not there',
+    async (id) => {
+      expectError(await api.get(`/user-interactions/${id}`), 404);
+    },
+  );
+
+  it('35: with an id of 500 characters is not there', async () => {
+    expectError(await api.get(`/user-interactions/${'x'.repeat(500)}`), 404);
+  });
+
+  it('27d: takes no parameters', async () => {
+    expectError(await api.get(`/user-interactions/${recorded[0]!.interaction_id}?fields=all`), 400, [
+      'fields',
+    ]);
+  });
+});
+
+describe('the list', () => {
+  it('35: gives all of the organisation, newest received first, each as it was answered', async () => {
+    const { status, body } = await list();
+    expect(status).toBe(200);
+    expect(body).toEqual({ interactions: recorded.toReversed(), next_cursor: null });
+  });
+
+  it('19: gives nothing of another organisation', async () => {
+    expect(idsOf(await list({}, otherApi))).toHaveLength(1);
+    expect(idsOf(await list({ user_id: 'visitor & co+1' }, otherApi))).toEqual([]);
+  });
+
+  it('35: of an organisation without interactions is empty', async () => {
+    const nobody = apiOf(server.url, await server.createKey('nobody'));
+    expect((await list({}, nobody)).body).toEqual({ interactions: [], next_cursor: null });
+  });
+
+  it.each([
+    ['student_id', student],
+    ['user_id', 'visitor & co+1'],
+    ['item_id', shop],
+    ['recommendation_id', recommendation],
+    ['interaction_type', 'SHARE'],
+    ['item_type', 'TAG'],
+    ['item_type', 'SHOP'],
+    ['source', 'SERVICE'],
+  ] as [string, string][])('35: %s = %s finds what has it, and nothing else', async (field, value) => {
+    const expected = newestFirst((one) => one[field] === value);
+    expect(expected.length).toBeGreaterThan(0);
+    expect(expected.length).toBeLessThan(recorded.length);
+    expect(idsOf(await list({ [field]: value }))).toEqual(expected);
+  });
+
+  it.each(['student_id', 'item_id', 'recommendation_id'])(
+    '35: %s that nothing has finds nothing',
+    async (field) => {
+      expect(idsOf(await list({ [field]: randomUUID() }))).toEqual([]);
+    },
+  );
+
+  it('35: ids may be asked for in capitals', async () => {
+    expect(idsOf(await list({ item_id: tag!.toUpperCase() }))).toEqual(
+      newestFirst((one) => one.item_id === tag),
+    );
+  });
+
+  it('35: filters combine, several broad ones too once a narrow one is among them', async () => {
+    const query = { item_id: shop!, interaction_type: 'SHARE', item_type: 'SHOP', user_id: 'visitor & co+1' };
+    const expected = newestFirst((one) =>
+      Object.entries(query).every(([field, value]) => one[field] === value),
+    );
+    expect(expected.length).toBeGreaterThan(0);
+    expect(idsOf(await list(query))).toEqual(expected);
+  });
+
+  it.each([
+    { interaction_type: 'SHARE', item_type: 'SHOP' },
+    { interaction_type: 'SHARE', source: 'SERVICE' },
+    { item_type: 'SHOP', source: 'SERVICE' },
+    { interaction_type: 'SHARE', item_type: 'SHOP', source: 'SERVICE' },
+  ])('35: two broad filters without a narrow one are refused: %j', async (query) => {
+    expectError(await list(query as Record<string, string>), 400, Object.keys(query).slice(1));
+  });
+});
+
+describe('times of receipt', () => {
+  it('35: from includes its instant, and to does not', async () => {
+    const [from, to] = [recorded[5]!.created, recorded[15]!.created];
+    expect(idsOf(await list({ from }))).toEqual(newestFirst((one) => one.created >= from));
+    expect(idsOf(await list({ to }))).toEqual(newestFirst((one) => one.created < to));
+    expect(idsOf(await list({ from, to }))).toEqual(
+      newestFirst((one) => one.created >= from && one.created < to),
+    );
+    expect(idsOf(await list({ from: to, to: from }))).toEqual([]);
+  });
+
+  it('35: an instant may carry an offset, or microseconds', async () => {
+    const from = recorded[5]!.created;
+    const abroad = new Date(Date.parse(from) + 3_600_000).toISOString().replace('Z', '+01:00');
+    expect(idsOf(await list({ from: abroad }))).toEqual(newestFirst((one) => one.created >= from));
+    const justAfter = from.replace('Z', '001Z');
+    expect(idsOf(await list({ from: justAfter }))).toEqual(newestFirst((one) => one.created > from));
+    expect(idsOf(await list({ to: justAfter }))).toEqual(newestFirst((one) => one.created <= from));
+  });
+
+  it('35: they combine with a filter, and reach as far back and ahead as there are years', async () => {
+    const from = recorded[5]!.created;
+    const expected = newestFirst((one) => one.item_type === 'TAG' && one.created >= from);
+    expect(idsOf(await list({ item_type: 'TAG', from }))).toEqual(expected);
+    expect(idsOf(await list({ from: '0001-01-01T00:00:00Z', to: '9999-12-31T23:59:59Z' }))).toEqual(
+      newestFirst(),
+    );
+    expect(idsOf(await list({ to: '1969-12-31T00:00:00Z' }))).toEqual([]);
+  });
+});
+
+describe('pages', () => {
+  async function allPages(query: Record<string, string>, between = async () => {}): Promise<string[][]> {
+    const pages: string[][] = [];
+    for (let cursor: string | null | undefined; cursor !== null; ) {
+      const answer = await list({ ...query, ...(cursor && { cursor }) });
+      expect(answer.status).toBe(200);
+      pages.push(idsOf(answer));
+      cursor = answer.body.next_cursor;
+      await between();
+    }
+    return pages;
+  }
+
+  it.each([1, 5, 8, 24, 1_000])('35: of %i lead to the end without gaps or repeats', async (limit) => {
+    const to = new Date().toISOString();
+    const pages = await allPages({ limit: String(limit), to });
+    expect(pages.flat()).toEqual(newestFirst());
+    expect(pages.length).toBe(Math.ceil(24 / limit));
+    for (const page of pages.slice(0, -1)) expect(page).toHaveLength(limit);
+  });
+
+  it('35: keep to the filter and the times', async () => {
+    const [from, to] = [recorded[3]!.created, recorded[20]!.created];
+    const pages = await allPages({ limit: '2', interaction_type: 'SHARE', from, to });
+    const matches = (one: Interaction) =>
+      one.interaction_type === 'SHARE' && one.created >= from && one.created < to;
+    expect(pages.flat()).toEqual(newestFirst(matches));
+  });
+
+  it('35: are not disturbed by what is received meanwhile', async () => {
+    const before = newestFirst();
+    const pages = await allPages({ limit: '5' }, async () => {
+      recorded.push(await record(fieldsOf(recorded.length)));
+    });
+    expect(pages.flat()).toEqual(before);
+    expect(idsOf(await list())).toEqual(newestFirst());
+  });
+
+  it('35: hold 100 unless asked otherwise', async () => {
+    const user_id = randomUUID();
+    const fields = { ...fieldsOf(1), user_id };
+    await Promise.all(Array.from({ length: 101 }, () => api.post('/user-interactions', fields)));
+    const { body } = await list({ user_id });
+    expect(body.interactions).toHaveLength(100);
+    const { body: rest } = await list({ user_id, cursor: body.next_cursor });
+    expect(rest.interactions).toHaveLength(1);
+    expect(rest.next_cursor).toBeNull();
+  });
+});
+
+describe('parameters', () => {
+  const wrong: [string, string][] = [
+    ...['0', '1001', '-1', '1.5', '+5', '5x', ' 5', '1e2', '99999999999999999999', ''].map(
+      (value): [string, string] => ['limit', value],
+    ),
+    ...['x', '', 'null', `${randomUUID()}0`].map((value): [string, string] => ['cursor', value]),
+    ...['from', 'to'].flatMap((name): [string, string][] =>
+      ['', 'yesterday', '2026-01-01', '1700000000', '2026-02-30T00:00:00Z'].map((value) => [name, value]),
+    ),
+    ...['student_id', 'item_id', 'recommendation_id'].flatMap((name): [string, string][] => [
+      [name, 'x'],
+      [name, ''],
+    ]),
+    ['user_id', ''],
+    ['user_id', 'x'.repeat(256)],
+    ['user_id', '\u0000'],
+    ['interaction_type', 'share'],
+    ['interaction_type', ''],
+    ['item_type', 'CATEGORY'],
+    ['source', 'null'],
+    ['source', 'service'],
+    ['platform', 'WEB'],
+    ['page', '2'],
+    ['Limit', '5'],
+    ['__proto__', '1'],
+    ['constructor', '1'],
+  ];
+  it.each(wrong)('27d: %s=%j is refused, by name', async (name, value) => {
+    expectError(await list({ [name]: value }), 400, [name]);
+  });
+
+  it('27d: one given twice is refused, the same value or not', async () => {
+    expectError(await api.get('/user-interactions?limit=5&limit=5'), 400, ['limit']);
+    expectError(await api.get('/user-interactions?source=SERVICE&source=x'), 400, ['source']);
+  });
+
+  it('27d: every wrong one is named', async () => {
+    expectError(await api.get('/user-interactions?limit=0&cursor=x&colour=red'), 400, [
+      'limit',
+      'cursor',
+      'colour',
+    ]);
+  });
+
+  it.each(['%zz', '%', '%ff', 'a%c3'])(
+    '27d: a value written as %s cannot be decoded, and is refused',
+    async (value) => {
+      expect((await api.get(`/user-interactions?user_id=${value}`)).status).toBe(400);
+    },
+  );
+});

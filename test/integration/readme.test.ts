@@ -1,0 +1,131 @@
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { chmodSync, cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+const readme = readFileSync(join(root, 'README.md'), 'utf8');
+
+/** One command of the README and the answer that it shows, if it shows one. */
+interface Step {
+  readonly command: string;
+  readonly answer: string | undefined;
+}
+
+/** Each shell block of the section, with the block that comes next unless that is a command too. */
+function stepsOf(heading: string): Step[] {
+  const section = readme.split(/^## /m).find((part) => part.startsWith(`${heading}\n`)) ?? '';
+  const blocks = [...section.matchAll(/^```(\w+)\n(.*?)^```$/gms)].map(([, kind = '', text = '']) => ({
+    kind,
+    text,
+  }));
+  return blocks.flatMap(({ kind, text }, at) => {
+    const next = blocks[at + 1];
+    return kind === 'sh'
+      ? [{ command: text, answer: next && next.kind !== 'sh' ? next.text : undefined }]
+      : [];
+  });
+}
+
+let folder: string;
+let server: ChildProcess;
+let address: string;
+
+// A copy, so that a developer's own .intake is left alone; open to the account that PostgreSQL runs as under root.
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'intake-readme-'));
+  chmodSync(folder, 0o755);
+  for (const name of ['src', 'migrations', 'package.json']) {
+    cpSync(join(root, name), join(folder, name), { recursive: true });
+  }
+  symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'));
+  const { scripts } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
+  const [program, ...args] = scripts.dev.split(' ');
+  server = spawn(program === 'node' ? process.execPath : program, args, {
+    cwd: folder,
+    env: { ...process.env, PORT: '0' },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  address = await addressOf(server);
+});
+
+afterAll(async () => {
+  if (server?.exitCode === null && server.signalCode === null) {
+    server.kill('SIGTERM');
+    await once(server, 'exit');
+  }
+  rmSync(folder, { recursive: true, force: true });
+});
+
+function addressOf(started: ChildProcess): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const printed: string[] = [];
+    started.once('exit', (code) =>
+      reject(new Error(`npm run dev ended with ${code}:\n${printed.join('\n')}`)),
+    );
+    createInterface({ input: started.stdout as NodeJS.ReadableStream }).on('line', (line) => {
+      printed.push(line);
+      const found = /^ +Address +http:\/\/(\S+)$/.exec(line)?.[1];
+      if (found) resolve(found);
+    });
+  });
+}
+
+/** Runs the commands one after the other in one shell, as a reader pastes them; returns what each printed. */
+async function paste(commands: readonly string[]): Promise<string[]> {
+  const between = '--- next command ---\n';
+  const script = commands.map((command) => `${command}printf '%s' '${between}'\n`).join('');
+  const { stdout } = await promisify(execFile)('bash', ['-eu', '-o', 'pipefail', '-c', script], {
+    cwd: folder,
+    timeout: 20_000,
+  });
+  return stdout.split(between).slice(0, -1);
+}
+
+/** Ids and times differ from run to run; everything else is as the README has it. */
+function withoutIds(answer: string): string {
+  return answer
+    .replaceAll(
+      /"(request_id|batch_id|interaction_id)": "[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"/g,
+      '"$1"',
+    )
+    .replaceAll(/"created": "\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"/g, '"created"');
+}
+
+it('the first upload, pasted from the README, is answered as the README shows', async () => {
+  const steps = stepsOf('First upload');
+  expect(steps.map(({ answer }) => answer !== undefined)).toEqual([false, true, true, true, true]);
+  expect(readme).toContain('127.0.0.1:8080/v1/data/shops');
+  const printed = await paste(steps.map(({ command }) => command.replaceAll('127.0.0.1:8080', address)));
+  for (const [at, { command, answer }] of steps.entries()) {
+    expect(withoutIds(printed[at] ?? ''), command).toBe(withoutIds(answer ?? ''));
+  }
+  expect(printed.join()).toContain('"status": "partial"');
+  expect(printed.join()).toContain('"code": "reference_not_found"');
+
+  const [, shop = '', , , interaction] = printed;
+  const again = await paste(
+    steps.flatMap(({ command }, at) =>
+      at < 2 || at === 4 ? command.replaceAll('127.0.0.1:8080', address) : [],
+    ),
+  );
+  expect(shop).toContain('"created": 1');
+  expect(again[1], 'a shop that is sent again').toContain('"unchanged": 1');
+  expect(again[2], 'an interaction that is sent again').toBe(interaction);
+});
+
+it('the table of settings names those that the program knows', () => {
+  const help = readFileSync(join(root, 'src/cli/help.ts'), 'utf8');
+  const known = (help.match(/^ {2}[A-Z][A-Z_, ]+ {2}/gm) ?? []).flatMap((line) => line.trim().split(', '));
+  const table = /### Settings\n(.*?)\n## /s.exec(readme)?.[1] ?? '';
+  const listed = [...table.matchAll(/^\| (`[^|]+) \|/gm)].flatMap(([, names = '']) =>
+    [...names.matchAll(/`([A-Z_]+)`/g)].map(([, name]) => name),
+  );
+  expect(known.length).toBeGreaterThan(8);
+  expect(listed).toEqual(known);
+});

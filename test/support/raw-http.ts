@@ -1,0 +1,75 @@
+import { connect } from 'node:net';
+import type { Answer } from './api.ts';
+
+/**
+ * Sends bytes as they are and reads one HTTP answer, for requests that no HTTP client would agree to send. Rejects when
+ * the connection closes without a whole answer, or none comes in time.
+ */
+export function sendRaw(url: string, bytes: string | Buffer, timeoutMs = 10_000): Promise<Answer> {
+  const { hostname, port } = new URL(url);
+  return new Promise((resolve, reject) => {
+    const socket = connect(Number(port), hostname);
+    let received = Buffer.alloc(0);
+    const finish = (conclude: () => void) => {
+      clearTimeout(timer);
+      socket.destroy();
+      conclude();
+    };
+    const timer = setTimeout(() => finish(() => reject(new Error('no answer in time'))), timeoutMs);
+    socket.on('data', (chunk) => {
+      received = Buffer.concat([received, chunk]);
+      const answer = readAnswer(received);
+      if (answer) finish(() => resolve(answer));
+    });
+    // A server that refuses early may reset the connection while we still write; its answer is what counts.
+    socket.on('error', () => {});
+    socket.on('close', () => finish(() => reject(new Error(`closed after ${received.length} bytes`))));
+    socket.write(bytes);
+  });
+}
+
+/** The text of a request with a body: what a client would send, with room for what one would not. */
+export function rawPost(path: string, headers: readonly string[], body: string | Buffer = ''): Buffer {
+  const head = [`POST ${path} HTTP/1.1`, 'Host: localhost', ...headers, '', ''].join('\r\n');
+  return Buffer.concat([Buffer.from(head, 'latin1'), Buffer.from(body)]);
+}
+
+/** The first whole answer, or undefined while some of it is missing. */
+function readAnswer(received: Buffer): Answer | undefined {
+  const end = received.indexOf('\r\n\r\n');
+  if (end < 0) return undefined;
+  const [statusLine = '', ...lines] = received.toString('latin1', 0, end).split('\r\n');
+  const status = Number(statusLine.split(' ')[1]);
+  const rest = received.subarray(end + 4);
+  if (status === 100) return readAnswer(rest);
+  const headers = new Headers(
+    lines.map((line): [string, string] => [
+      line.slice(0, line.indexOf(':')),
+      line.slice(line.indexOf(':') + 1),
+    ]),
+  );
+  const text = headers.has('transfer-encoding')
+    ? joinChunks(rest)
+    : wholeOf(rest, Number(headers.get('content-length') ?? 0));
+  if (text === undefined) return undefined;
+  const json = headers.get('content-type')?.startsWith('application/json');
+  return { status, headers, body: json && text !== '' ? JSON.parse(text) : text };
+}
+
+function wholeOf(bytes: Buffer, length: number): string | undefined {
+  return bytes.length < length ? undefined : bytes.toString('utf8', 0, length);
+}
+
+function joinChunks(bytes: Buffer): string | undefined {
+  const chunks: Buffer[] = [];
+  for (let at = 0; ; ) {
+    const lineEnd = bytes.indexOf('\r\n', at);
+    if (lineEnd < 0) return undefined;
+    const size = Number.parseInt(bytes.toString('latin1', at, lineEnd), 16);
+    const start = lineEnd + 2;
+    if (bytes.length < start + size + 2) return undefined;
+    if (size === 0) return Buffer.concat(chunks).toString('utf8');
+    chunks.push(bytes.subarray(start, start + size));
+    at = start + size + 2;
+  }
+}

@@ -1,0 +1,79 @@
+import { once } from 'node:events';
+import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
+
+/** One connection through the proxy, seen from the middle. */
+export interface Link {
+  /** Ends it in both directions, at once. */
+  cut(): void;
+  /** From now on nothing the database says reaches the service; `then` is called when it says something. */
+  muteDatabase(then: () => void): void;
+}
+
+/** Stands between the service and PostgreSQL, and fails as networks do. */
+export interface TcpProxy {
+  /** The database's address, by way of the proxy. */
+  readonly databaseUrl: string;
+  /** Sees what the service sends. What it returns false for is not passed on. */
+  watch(see: (bytes: Buffer, link: Link) => boolean): void;
+  unwatch(): void;
+  /** Ends every connection and refuses new ones, until `accept`. */
+  refuse(): Promise<void>;
+  accept(): Promise<void>;
+  close(): Promise<void>;
+}
+
+export async function startTcpProxy(databaseUrl: string): Promise<TcpProxy> {
+  const target = new URL(databaseUrl);
+  const links = new Set<Link>();
+  let see: (bytes: Buffer, link: Link) => boolean = () => true;
+  const open = (service: Socket) => {
+    const database = connect(Number(target.port), target.hostname);
+    let heard: (() => void) | undefined;
+    const link: Link = {
+      cut() {
+        links.delete(link);
+        service.destroy();
+        database.destroy();
+      },
+      muteDatabase(then) {
+        heard = then;
+      },
+    };
+    links.add(link);
+    service.on('data', (bytes) => {
+      if (see(bytes, link)) database.write(bytes);
+    });
+    database.on('data', (bytes) => (heard ? heard() : service.write(bytes)));
+    for (const socket of [service, database]) socket.on('close', link.cut).on('error', link.cut);
+  };
+  let server = await listen(0, open);
+  const { port } = server.address() as AddressInfo;
+  const through = new URL(databaseUrl);
+  through.port = String(port);
+  const refuse = async () => {
+    if (!server.listening) return;
+    server.close();
+    for (const link of links) link.cut();
+    await once(server, 'close');
+  };
+  return {
+    databaseUrl: through.href,
+    watch(watcher) {
+      see = watcher;
+    },
+    unwatch() {
+      see = () => true;
+    },
+    refuse,
+    async accept() {
+      if (!server.listening) server = await listen(port, open);
+    },
+    close: refuse,
+  };
+}
+
+async function listen(port: number, onConnection: (socket: Socket) => void): Promise<Server> {
+  const server = createServer(onConnection).listen(port, '127.0.0.1');
+  await once(server, 'listening');
+  return server;
+}
