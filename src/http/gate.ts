@@ -25,7 +25,7 @@ export interface Admitted {
  * address, method, permission, parameters.
  */
 export async function admit(request: FastifyRequest, { config, pool }: Parts): Promise<Admitted> {
-  const hosts = request.raw.headersDistinct.host?.length ?? 0;
+  const hosts = countHosts(request.raw.rawHeaders);
   if (hosts > 1 || (hosts === 0 && request.raw.httpVersion === '1.1'))
     throw new RequestError('malformed_request');
   // Whoever watches over the process asks it directly, not through the proxy.
@@ -43,6 +43,13 @@ export async function admit(request: FastifyRequest, { config, pool }: Parts): P
     throw new RequestError('forbidden');
   }
   return { principal, query: operation ? readQuery(operation.query ?? {}, request.url) : {} };
+}
+
+/** Names and values take turns in the raw headers; Node's own reading of them drops a second Host without a word. */
+function countHosts(rawHeaders: readonly string[]): number {
+  let hosts = 0;
+  for (let at = 0; at < rawHeaders.length; at += 2) if (rawHeaders[at]?.toLowerCase() === 'host') hosts++;
+  return hosts;
 }
 
 function isPublic(url: string): boolean {

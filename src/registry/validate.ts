@@ -24,32 +24,44 @@ const notAnObject: FieldProblem = {
  * what is wrong with it, and calls `onUnknownField` for every other name it meets.
  */
 export function compileCheck(fields: Record<string, Field>) {
-  const entries = Object.entries(fields);
-  const known = new Set(Object.keys(fields));
+  const names = Object.keys(fields);
+  const known = new Set(names);
+  const readRow = compileReadRow(fields);
   return function check(record: unknown, onUnknownField: (name: string) => void): Checked {
     if (!isRecord(record)) return { problems: [notAnObject] };
-    const row: Row = new Array(entries.length);
-    let problems: FieldProblem[] | undefined;
-    let index = 0;
-    for (const [name, field] of entries) {
-      const value = readField(field, record[name]);
-      if (value !== null && isProblem(value)) {
-        problems ??= [];
-        if (problems.length < limits.errorsPerRecordMax) problems.push({ field: name, ...value });
-      } else {
-        row[index] = value;
-      }
-      index++;
-    }
+    const row = readRow(record);
     for (const name in record) if (!known.has(name)) onUnknownField(name);
-    return problems ? { problems } : { row };
+    for (const value of row)
+      if (value !== null && isProblem(value)) return { problems: problemsOf(row, names) };
+    return { row: row as Row };
   };
 }
 
-function readField(field: Field, value: unknown): Scalar | Problem | null {
-  if (value === undefined || value === null) return field.required ? required : (field.fallback ?? null);
-  if (value === '' && field.required) return required;
-  return field.read(value);
+type ReadRow = (record: Record<string, unknown>) => (Scalar | Problem | null)[];
+
+/**
+ * Writes the function that reads a record's fields, one expression each. A loop over the fields would look each name up
+ * in a place that has seen every type's records, and call each reader from one that has seen every reader: it took 2.3
+ * times as long.
+ */
+function compileReadRow(fields: Record<string, Field>): ReadRow {
+  const values = Object.entries(fields).map(([name, field], at) => {
+    const missing = field.required ? 'required' : JSON.stringify(field.fallback ?? null);
+    const isEmpty = field.required ? " || value === ''" : '';
+    return `(value = record[${JSON.stringify(name)}]) === undefined || value === null${isEmpty} ? ${missing} : read${at}(value)`;
+  });
+  const readers = Object.values(fields).map(({ read }) => read);
+  const parameters = ['required', ...readers.map((_, at) => `read${at}`)];
+  const source = `return (record) => { let value; return [${values.join(',\n')}]; }`;
+  return new Function(...parameters, source)(required, ...readers);
+}
+
+function problemsOf(row: readonly (Scalar | Problem | null)[], names: readonly string[]): FieldProblem[] {
+  return row
+    .flatMap((value, at) =>
+      value !== null && isProblem(value) ? [{ field: names[at] ?? null, ...value }] : [],
+    )
+    .slice(0, limits.errorsPerRecordMax);
 }
 
 export function isRecord(value: unknown): value is Record<string, unknown> {
