@@ -25,6 +25,11 @@ export const limits = {
   /** Integers below it are epoch seconds, from it on milliseconds. */
   epochSecondsEnd: 100_000_000_000,
   interactionPartitionsAheadMonths: 6,
+  interactionsPerStatementMax: 500,
+  interactionWritersMax: 3,
+  /** Below the five seconds within which a revoked key must be refused. */
+  keyKnownMs: 3_000,
+  keysKnownMax: 10_000,
   batchAttemptsMax: 5,
   purgeRowsMax: 5_000,
   housekeepingIntervalMs: 3_600_000,

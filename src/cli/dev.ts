@@ -5,6 +5,7 @@ import pg from 'pg';
 import { readConfig } from '../config.ts';
 import { authenticate } from '../keys/authenticate.ts';
 import { issueKey } from '../keys/issue-key.ts';
+import { KnownKeys } from '../keys/known-keys.ts';
 import { allPermissions } from '../keys/permissions.ts';
 import { resources } from '../registry/resources.ts';
 import { migrate } from '../store/migrate.ts';
@@ -55,7 +56,7 @@ async function demoKey(pool: Pool): Promise<string> {
   const organisation = (await createOrganisation(pool, slug, 'Demo')) ?? (await findOrganisation(pool, slug));
   if (!organisation) throw new Error('the demo organisation was neither made nor found');
   const kept = existsSync(file) ? readFileSync(file, 'utf8') : undefined;
-  if (kept && (await authenticate(pool, `Bearer ${kept}`).catch(() => undefined))) return kept;
+  if (kept && (await authenticate(new KnownKeys(pool), `Bearer ${kept}`).catch(() => undefined))) return kept;
   const { key } = await issueKey(pool, organisation.organisation_id, allPermissions);
   mkdirSync(folder, { recursive: true });
   writeFileSync(file, key, { mode: 0o600 });

@@ -2,6 +2,7 @@ import { parseArgs } from 'node:util';
 import type { FastifyInstance } from 'fastify';
 import { type Config, readConfig } from '../config.ts';
 import { buildApp } from '../http/app.ts';
+import { createParts } from '../http/operation.ts';
 import { keepHouse } from '../interactions/housekeeping.ts';
 import { limits } from '../limits.ts';
 import { schemaState } from '../store/migrate.ts';
@@ -26,7 +27,7 @@ export async function startService(config: Config): Promise<Service> {
   const pool = createPool(config, (error) => app?.log.warn({ err: error }, 'an idle connection was lost'));
   try {
     await refuseOtherSchema(pool);
-    app = await buildApp({ config, pool });
+    app = await buildApp(createParts(config, pool));
     const address = await app.listen({ host: config.host, port: config.port });
     const stopHousekeeping = startHousekeeping(app, pool);
     const running = app;

@@ -24,7 +24,7 @@ export interface Admitted {
  * The checks that come before a body is read, in the order that decides which of several failures is told: HTTPS, key,
  * address, method, permission, parameters.
  */
-export async function admit(request: FastifyRequest, { config, pool }: Parts): Promise<Admitted> {
+export async function admit(request: FastifyRequest, { config, keys }: Parts): Promise<Admitted> {
   const hosts = countHosts(request.raw.rawHeaders);
   if (hosts > 1 || (hosts === 0 && request.raw.httpVersion === '1.1'))
     throw new RequestError('malformed_request');
@@ -35,7 +35,7 @@ export async function admit(request: FastifyRequest, { config, pool }: Parts): P
   }
   const principal = isPublic(request.url)
     ? undefined
-    : await authenticate(pool, request.headers.authorization);
+    : await authenticate(keys, request.headers.authorization);
   if (request.is404) throw unknownAddress(request.url);
   const { allow, operation } = request.routeOptions.config;
   if (allow) throw new RequestError('method_not_allowed', { headers: { allow } });

@@ -1,6 +1,8 @@
 import type { FastifyBaseLogger } from 'fastify';
 import type { Config } from '../config.ts';
+import { InteractionWriter } from '../interactions/interaction-writer.ts';
 import type { Principal } from '../keys/authenticate.ts';
+import { KnownKeys } from '../keys/known-keys.ts';
 import type { Permission } from '../keys/permissions.ts';
 import type { Field } from '../registry/fields.ts';
 import type { Pool } from '../store/pool.ts';
@@ -10,6 +12,12 @@ import type { Query } from './query.ts';
 export interface Parts {
   readonly config: Config;
   readonly pool: Pool;
+  readonly keys: KnownKeys;
+  readonly writer: InteractionWriter;
+}
+
+export function createParts(config: Config, pool: Pool): Parts {
+  return { config, pool, keys: new KnownKeys(pool), writer: new InteractionWriter(pool) };
 }
 
 /** A request, once it is known who asks, that they may, and that its parameters are sound. */

@@ -3,26 +3,20 @@ import { type Detail, RequestError } from '../errors.ts';
 import { limits } from '../limits.ts';
 import { eventTime, type ItemType, interaction, itemTypes } from '../registry/interaction.ts';
 import { type ResourceType, referenceNotFound } from '../registry/resources.ts';
-import { isoOf } from '../registry/times.ts';
 import { compileCheck, type Row } from '../registry/validate.ts';
 import { type Warning, WarningCounter } from '../registry/warnings.ts';
 import { claimIdempotencyKey } from '../store/idempotency-keys.ts';
 import {
   findInteraction,
-  insertInteraction,
+  insertInteractions,
   missingReferences,
   type NewInteraction,
   type StoredInteraction,
 } from '../store/interactions.ts';
-import {
-  type Client,
-  CommitUnconfirmed,
-  inTransaction,
-  leavesOutcomeOpen,
-  type Pool,
-} from '../store/pool.ts';
+import { type Client, CommitUnconfirmed, inTransaction, type Pool } from '../store/pool.ts';
 import { type InteractionAnswer, interactionAnswer } from './answer.ts';
 import { canonicalJson } from './canonical-json.ts';
+import type { InteractionWriter } from './interaction-writer.ts';
 
 const check = compileCheck(interaction);
 const fields = Object.keys(interaction);
@@ -33,6 +27,11 @@ export interface InteractionRequest {
   readonly idempotencyKey: string | undefined;
 }
 
+export interface InteractionParts {
+  readonly pool: Pool;
+  readonly writer: InteractionWriter;
+}
+
 export interface RecordedInteraction {
   readonly interaction: InteractionAnswer;
   readonly warnings: readonly Warning[];
@@ -40,16 +39,16 @@ export interface RecordedInteraction {
 
 /** Records one interaction, or answers a repeated request as it was answered the first time. */
 export async function recordInteraction(
-  pool: Pool,
+  parts: InteractionParts,
   { organisationId, body, idempotencyKey }: InteractionRequest,
 ): Promise<RecordedInteraction> {
   const warnings = new WarningCounter();
   const added = readInteraction(organisationId, body, warnings);
   const stored =
     idempotencyKey === undefined
-      ? await insertAlone(pool, added)
+      ? await insertWithOthers(parts, added)
       : await insertOnce(
-          pool,
+          parts.pool,
           added,
           idempotencyKey,
           createHash('sha256').update(canonicalJson(body)).digest(),
@@ -70,7 +69,7 @@ function readInteraction(organisationId: string, body: unknown, warnings: Warnin
     interactionId: randomUUIDv7(),
     itemType: fieldOf(row, 'item_type') as ItemType,
     row,
-    eventTime: isoOf(instant),
+    eventTime: instant,
   };
 }
 
@@ -78,18 +77,11 @@ function fieldOf(row: Row, field: keyof typeof interaction) {
   return row[fields.indexOf(field)] ?? null;
 }
 
-async function insertAlone(pool: Pool, added: NewInteraction): Promise<StoredInteraction> {
-  // Until a connection is had nothing can have been written; once the statement is on its way, only the answer tells.
-  const client = await pool.connect();
-  let written: boolean;
-  try {
-    written = await insertInteraction(client, added);
-    client.release();
-  } catch (error) {
-    client.release(true);
-    throw leavesOutcomeOpen(error) ? new RequestError('outcome_unknown', { cause: error }) : error;
-  }
-  if (!written) throw await danglingReference(pool, added);
+async function insertWithOthers(
+  { pool, writer }: InteractionParts,
+  added: NewInteraction,
+): Promise<StoredInteraction> {
+  if (!(await writer.write(added))) throw await danglingReference(pool, added);
   return storedForm(added);
 }
 
@@ -127,7 +119,8 @@ async function claimAndInsert(
     forgottenBefore: new Date(now.getTime() - limits.idempotencyKeyLifeMs),
   });
   if (claim.claimed) {
-    if (!(await insertInteraction(client, added))) throw new NotWritten();
+    const written = await insertInteractions(client, added.organisationId, [added]);
+    if (written.size === 0) throw new NotWritten();
     return storedForm(added);
   }
   if (!claim.sameBody) throw new RequestError('idempotency_key_reused');

@@ -1,56 +1,39 @@
-import type { Scalar } from '../registry/fields.ts';
+import type { ColumnType, Scalar } from '../registry/fields.ts';
 import { type ItemType, interaction, itemTypes } from '../registry/interaction.ts';
+import type { ResourceType } from '../registry/resources.ts';
+import type { Instant } from '../registry/times.ts';
 import type { Row } from '../registry/validate.ts';
+import { binaryArray } from './binary-array.ts';
 import type { Client, Pool } from './pool.ts';
 import { tableOf } from './tables.ts';
 
 const fields = Object.keys(interaction);
 const columns = ['interaction_id', ...fields, 'event_time'];
-/** Where a field's value stands among the parameters: `$1` is the organisation, `$2` the interaction's id. */
-const parameterOf = (field: string) => `$${fields.indexOf(field) + 3}`;
-const customers = tableOf('customers');
+/** JSON travels as text; the statement makes it JSON again. */
+const types: readonly ColumnType[] = [
+  'uuid',
+  ...Object.values(interaction).map(({ column }) => (column === 'jsonb' ? 'text' : column)),
+  'timestamptz',
+];
 
-const studentExists = `exists (
-  select from ${customers.name} c
-  where c.organisation_id = o.organisation_id and c.${customers.id} = ${parameterOf('student_id')}::uuid)`;
+/**
+ * Checks both references of each row and writes those that have them, all of one organisation, in one statement. `case`
+ * looks in the one table that the kind of item names; `offset 0` is explained in look-up.ts.
+ */
+const insertText = `
+  insert into interactions (organisation_id, ${columns.join(', ')})
+  select o.organisation_id, ${columns.map((column) => (column === 'event_timestamp' ? `i.${column}::jsonb` : `i.${column}`)).join(', ')}
+  from organisations o
+  cross join unnest(${types.map((type, at) => `$${at + 2}::${type}[]`).join(', ')}) as i(${columns.join(', ')})
+  where o.organisation_id = $1
+    and case i.item_type ${(Object.keys(itemTypes) as ItemType[]).map((itemType) => `when '${itemType}' then ${exists(itemTypes[itemType], 'i.item_id')}`).join('\n      ')} end
+    and (i.student_id is null or ${exists('customers', 'i.student_id')})
+  returning interaction_id`;
 
-function itemExists(itemType: ItemType): string {
-  const { name, id } = tableOf(itemTypes[itemType]);
+function exists(type: ResourceType, idExpression: string): string {
+  const { name, id } = tableOf(type);
   return `exists (
-  select from ${name} t where t.organisation_id = o.organisation_id and t.${id} = ${parameterOf('item_id')}::uuid)`;
-}
-
-/** Checks both references and writes the row in one statement; it writes nothing where one of them is missing. */
-const insertInto = perItemType(
-  (itemType) => `
-    insert into interactions (organisation_id, ${columns.join(', ')})
-    select o.organisation_id, ${columnParameters()}
-    from organisations o
-    where o.organisation_id = $1
-      and ${itemExists(itemType)}
-      and (${parameterOf('student_id')}::uuid is null or ${studentExists})
-    returning interaction_id`,
-);
-
-function columnParameters(): string {
-  const types = ['uuid', ...Object.values(interaction).map(({ column }) => column), 'timestamptz'];
-  return types.map((type, at) => `$${at + 2}::${type}`).join(', ');
-}
-
-const missingFrom = perItemType(
-  (itemType) => `
-    select
-      not exists (
-        select from ${tableOf(itemTypes[itemType]).name} t
-        where t.organisation_id = o.organisation_id and t.${tableOf(itemTypes[itemType]).id} = $2) as item,
-      $3::uuid is not null and not exists (
-        select from ${customers.name} c where c.organisation_id = o.organisation_id and c.${customers.id} = $3) as student
-    from organisations o where o.organisation_id = $1`,
-);
-
-function perItemType(make: (itemType: ItemType) => string): Record<ItemType, string> {
-  const entries = Object.keys(itemTypes).map((itemType) => [itemType, make(itemType as ItemType)]);
-  return Object.fromEntries(entries) as Record<ItemType, string>;
+      select from ${name} t where t.organisation_id = o.organisation_id and t.${id} = ${idExpression} offset 0)`;
 }
 
 export interface NewInteraction {
@@ -59,21 +42,40 @@ export interface NewInteraction {
   readonly itemType: ItemType;
   /** The fields' values, in the registry's order. */
   readonly row: Row;
-  readonly eventTime: string;
+  readonly eventTime: Instant;
 }
 
-const eventTimestampAt = fields.indexOf('event_timestamp');
+const eventTimestampAt = columns.indexOf('event_timestamp');
 
-/** True if it was written; false if its item or its student does not exist. */
-export async function insertInteraction(client: Client, added: NewInteraction): Promise<boolean> {
-  const values: unknown[] = [added.organisationId, added.interactionId, ...added.row, added.eventTime];
-  values[eventTimestampAt + 2] = JSON.stringify(added.row[eventTimestampAt]);
-  const { rowCount } = await client.query({
-    name: `insert interaction with ${added.itemType}`,
-    text: insertInto[added.itemType],
-    values,
+/** Writes interactions of one organisation; returns the ids of those whose item and student exist. */
+export async function insertInteractions(
+  client: Client,
+  organisationId: string,
+  added: readonly NewInteraction[],
+): Promise<Set<string>> {
+  const rows = added.map(({ interactionId, row, eventTime }) => {
+    const values: Row = [interactionId, ...row, eventTime];
+    values[eventTimestampAt] = JSON.stringify(values[eventTimestampAt]);
+    return values;
   });
-  return rowCount === 1;
+  const { rows: written } = await client.query<{ interaction_id: string }>({
+    name: 'insert interactions',
+    text: insertText,
+    values: [organisationId, ...types.map((type, at) => binaryArray(type, rows, at))],
+  });
+  return new Set(written.map(({ interaction_id }) => interaction_id));
+}
+
+const missingFrom = perItemType(
+  (itemType) => `
+    select not ${exists(itemTypes[itemType], '$2')} as item,
+      $3::uuid is not null and not ${exists('customers', '$3')} as student
+    from organisations o where o.organisation_id = $1`,
+);
+
+function perItemType(make: (itemType: ItemType) => string): Record<ItemType, string> {
+  const entries = Object.keys(itemTypes).map((itemType) => [itemType, make(itemType as ItemType)]);
+  return Object.fromEntries(entries) as Record<ItemType, string>;
 }
 
 /** Which of an interaction's references does not exist. */

@@ -1,6 +1,7 @@
 import type { FastifyInstance } from 'fastify';
 import { readConfig } from '../../src/config.ts';
 import { buildApp } from '../../src/http/app.ts';
+import { createParts } from '../../src/http/operation.ts';
 import { issueKey } from '../../src/keys/issue-key.ts';
 import { allPermissions } from '../../src/keys/permissions.ts';
 import { createOrganisation } from '../../src/store/organisations.ts';
@@ -19,7 +20,7 @@ export interface TestApp {
 export async function createTestApp(): Promise<TestApp> {
   const config = readConfig({ DATABASE_URL: await createTestDatabase(), LOG_LEVEL: 'silent' });
   const pool = createPool(config, () => {});
-  const app = await buildApp({ config, pool });
+  const app = await buildApp(createParts(config, pool));
   return {
     app,
     pool,

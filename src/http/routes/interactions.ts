@@ -46,8 +46,8 @@ const record: Operation = {
       schema: { $ref: '#/components/schemas/Error' },
     },
   },
-  async handle(call, { pool }) {
-    const { interaction, warnings } = await recordInteraction(pool, {
+  async handle(call, parts) {
+    const { interaction, warnings } = await recordInteraction(parts, {
       organisationId: principalOf(call).organisationId,
       body: call.body,
       idempotencyKey: readIdempotencyKey(call),
