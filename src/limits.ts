@@ -1,6 +1,8 @@
 /** Every bound of the service, its unit in its name. A bound an operator may move is a default in config.ts. */
 export const limits = {
   recordsPerBatch: 1_000,
+  /** How many records of a batch are looked for to tell whether it was sent before. */
+  recordsPerSample: 16,
   recordsPerRequestMax: 5_000,
   coursesPerRequestMax: 1_000,
   bodyBytesMax: 32 * 1024 * 1024,

@@ -4,6 +4,7 @@ import { type Instant, instantOf } from '../registry/times.ts';
 import { compileCheck, type FieldProblem, type Row } from '../registry/validate.ts';
 import { WarningCounter } from '../registry/warnings.ts';
 import { compare } from '../store/compare.ts';
+import { insertNew } from '../store/insert-new.ts';
 import { lookUp } from '../store/look-up.ts';
 import { type Client, inTransaction, isConflict, type Pool } from '../store/pool.ts';
 import { perType } from '../store/tables.ts';
@@ -98,10 +99,9 @@ async function storeCandidates(
     if (problems.length > 0) outcomes.set(index, failed(...problems));
     return problems.length === 0;
   });
-  const stored = new Set(found.stored);
-  for (const wave of wavesOf(sound)) {
-    await storeWave(client, organisationId, type, wave, stored, outcomes);
-    for (const { row } of wave) stored.add(idOf(row));
+  for (const [at, wave] of wavesOf(sound).entries()) {
+    const looksNew = at === 0 && !found.seenBefore;
+    await storeWave(client, organisationId, type, wave, looksNew, outcomes);
   }
   return outcomes;
 }
@@ -134,23 +134,32 @@ function wavesOf(candidates: readonly Candidate[]): Candidate[][] {
   return waves;
 }
 
+/**
+ * Two ways to the same end. What looks new is inserted, and only what turns out to be stored is compared; what looks as
+ * if it had been sent before is compared first. The guess decides how fast it goes, never what the answer is.
+ */
 async function storeWave(
   client: Client,
   organisationId: string,
   type: ResourceType,
   wave: readonly Candidate[],
-  stored: ReadonlySet<string>,
+  looksNew: boolean,
   outcomes: Map<number, Outcome>,
 ): Promise<void> {
   const rows = wave.map(({ row }) => row);
-  const known = rows.filter((row) => stored.has(idOf(row)));
+  const inserted = looksNew ? await insertNew(client, organisationId, type, rows) : new Set<string>();
+  const known = rows.filter((row) => !inserted.has(idOf(row)));
   const settled =
     known.length > 0 ? await compare(client, organisationId, type, known) : new Map<string, never>();
-  const unsettled = rows.filter((row) => !settled.has(idOf(row)));
+  const differing = known.filter((row) => !settled.has(idOf(row)));
   const written =
-    unsettled.length > 0 ? await upsert(client, organisationId, type, unsettled) : new Map<string, never>();
+    differing.length > 0 ? await upsert(client, organisationId, type, differing) : new Map<string, never>();
   for (const { index, row } of wave) {
-    outcomes.set(index, outcomeNamed[settled.get(idOf(row)) ?? written.get(idOf(row)) ?? 'stale']);
+    const id = idOf(row);
+    outcomes.set(
+      index,
+      inserted.has(id) ? created : outcomeNamed[settled.get(id) ?? written.get(id) ?? 'stale'],
+    );
   }
 }
 

@@ -26,6 +26,21 @@ export function tableOf(type: ResourceType): Table {
   };
 }
 
+/**
+ * The start of every statement that writes rows of one organisation. `organisations` stands in the `from` so that Citus
+ * plans the statement as one task on the node that owns the organisation; without it, or wrapped in a `with`, the rows
+ * travel to the coordinator. Ordering by id keeps concurrent uploads of the same records from deadlocking. No id may come
+ * twice.
+ */
+export function insertRows({ name, id, columns, rowsAsParameters }: Table): string {
+  return `
+      insert into ${name} (organisation_id, ${columns.join(', ')})
+      select o.organisation_id, ${columns.map((column) => `i.${column}`).join(', ')}
+      from organisations o cross join ${rowsAsParameters}
+      where o.organisation_id = $1
+      order by i.${id}`;
+}
+
 /** A field may be called `order`. */
 function quote(name: string): string {
   return `"${name}"`;

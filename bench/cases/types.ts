@@ -1,0 +1,57 @@
+import { type ResourceType, referencesOf, resourceTypes } from '../../src/registry/resources.ts';
+import { type Bench, bestOf, type Case, type Comparison, interleave, ratiosOf } from '../case.ts';
+import { copyRate, openSessions, writeCopyFiles } from '../copy.ts';
+import type { Psql } from '../psql.ts';
+import { type Recipe, referencesDefault } from '../records.ts';
+import { bareTable, publicTable, storeReferences } from '../tables.ts';
+import { uploadRate, uploadRequests } from '../upload.ts';
+
+const goal = { atLeast: 0.5 };
+
+/** Every type, one after the other, each in rounds of its own: the bodies of all at once would fill the memory. */
+export const types: Case = {
+  name: 'types',
+  what: 'new records of every type against psql \\copy of the same rows',
+  async run(bench) {
+    const sessions = await openSessions(bench, 2);
+    const comparisons: Comparison[] = [];
+    for (const type of resourceTypes) {
+      const named = { ...bench, progress: (what: string) => bench.progress(`${type}, ${what}`) };
+      comparisons.push(await compareType(named, type, sessions));
+    }
+    return comparisons;
+  },
+};
+
+async function compareType(bench: Bench, type: ResourceType, sessions: readonly Psql[]): Promise<Comparison> {
+  const { cluster, service, connections } = bench;
+  const recipe: Recipe = { type, count: Math.ceil(bench.rows / 4), seed: 11 };
+  const files = writeCopyFiles(bench, recipe, [1, 2]);
+  const requests = uploadRequests(bench, recipe);
+  for (const to of referencesOf(type)) {
+    await storeReferences(cluster, [bench.tenant.organisationId], to.type, referencesDefault);
+  }
+  const copy = (count: number) => async () => {
+    await cluster.clean(bareTable(type), publicTable(type));
+    return copyRate(sessions, files.of(count), recipe);
+  };
+  const { service: intake, ...bare } = await interleave(bench, {
+    '1 connection': copy(1),
+    '2 connections': copy(2),
+    service: async () => {
+      await cluster.clean(bareTable(type), publicTable(type));
+      return uploadRate({ port: service.port, connections }, requests, { created: recipe.count });
+    },
+  });
+  files.remove();
+  const best = bestOf(bare);
+  return {
+    name: `types: ${type}`,
+    yardstick: `psql \\copy, ${best.name}`,
+    unit: 'rows/s',
+    bare: best.rates,
+    intake,
+    ratios: ratiosOf(intake, best.rates),
+    goal,
+  };
+}

@@ -1,0 +1,119 @@
+import { type Bench, bestOf, type Case, interleave, ratiosOf } from '../case.ts';
+import { copyRate, openSessions, secondsOf, writeCopyFiles } from '../copy.ts';
+import { fieldsOf, type Recipe, referencesDefault } from '../records.ts';
+import { bareTable, columnsOf, publicTable, storeReferences } from '../tables.ts';
+import { uploadRate, uploadRequests } from '../upload.ts';
+
+const goal = { atLeast: 0.6 };
+const floor = 0.25;
+const bare = bareTable('transactions');
+const table = publicTable('transactions');
+const columns = columnsOf('transactions');
+const amountAt = fieldsOf('transactions').indexOf('amount');
+
+/** Half of what is stored comes with another amount. */
+export const uploadHalf: Case = {
+  name: 'upload-half',
+  what: 'half of the records changed against insert … on conflict from a staging table',
+  quick: true,
+  async run(bench) {
+    const { cluster, tenant, service, connections, rows } = bench;
+    await storeReferences(cluster, [tenant.organisationId], 'shops', referencesDefault);
+    bench.progress('preparing tables and bodies');
+    const original: Recipe = { type: 'transactions', count: rows, seed: 7 };
+    const changed: Recipe = { ...original, alter: changeEveryOther };
+    await fillStaging(bench, original, changed);
+    const requests = uploadRequests(bench, changed);
+    const sessions = await openSessions(bench, 2);
+    const bareRate = (statements: string[]) => async () => {
+      await restore(bench, bare);
+      return rows / (await secondsOf(sessions, statements));
+    };
+    const measured = await interleave(bench, {
+      '1 connection': bareRate([upsertFrom('bare.changed')]),
+      '2 connections': bareRate([upsertFrom('bare.changed_1'), upsertFrom('bare.changed_2')]),
+      '2 connections, only what differs': bareRate([
+        upsertFrom('bare.changed_1', whereDifferent),
+        upsertFrom('bare.changed_2', whereDifferent),
+      ]),
+      service: async () => {
+        await restore(bench, table);
+        const half = Math.ceil(rows / 2);
+        return uploadRate({ port: service.port, connections }, requests, {
+          updated: half,
+          unchanged: rows - half,
+        });
+      },
+    });
+    const { service: intake, '2 connections, only what differs': selective, ...plain } = measured;
+    const best = bestOf(plain);
+    const common = { unit: 'rows/s', intake };
+    return [
+      {
+        ...common,
+        name: 'upload-half',
+        yardstick: `insert … on conflict, ${best.name}`,
+        bare: best.rates,
+        ratios: ratiosOf(intake, best.rates),
+        goal,
+        floor,
+      },
+      {
+        ...common,
+        name: 'upload-half, selective',
+        yardstick: 'the same with a where that skips equal rows, 2 connections',
+        bare: selective,
+        ratios: ratiosOf(intake, selective),
+      },
+    ];
+  },
+};
+
+function changeEveryOther(number: number, values: (string | number | boolean)[]): void {
+  if (number % 2 === 0) values[amountAt] = Number(values[amountAt]) + 1;
+}
+
+/** All columns are set, as the service would have to; what differs cannot be known beforehand. */
+function upsertFrom(staging: string, where = ''): string {
+  const set = fieldsOf('transactions')
+    .slice(1)
+    .map((field) => `${field} = excluded.${field}`);
+  return (
+    `insert into ${bare} as t (${columns}) select ${columns} from ${staging} ` +
+    `on conflict (organisation_id, transaction_id) do update set ${set.join(', ')} ${where};`
+  );
+}
+
+const whereDifferent = (() => {
+  const fields = fieldsOf('transactions').slice(1);
+  const row = (from: string) => `(${fields.map((field) => `${from}.${field}`).join(', ')})`;
+  return `where ${row('t')} is distinct from ${row('excluded')}`;
+})();
+
+/** `original` is what the tables hold before each measurement, `changed` what is then written, also in two halves. */
+async function fillStaging(bench: Bench, original: Recipe, changed: Recipe): Promise<void> {
+  const [session] = await openSessions(bench, 1);
+  if (!session) throw new Error('psql did not start');
+  const fill = async (staging: string, files: readonly string[], recipe: Recipe) => {
+    await bench.cluster.query(`truncate ${bare}`);
+    for (const file of files) await copyRate([session], [file], recipe);
+    await bench.cluster.query(`drop table if exists ${staging}`);
+    await bench.cluster.query(`create unlogged table ${staging} as select ${columns} from ${bare}`);
+    await bench.cluster.query(`vacuum (analyze) ${staging}`);
+  };
+  for (const recipe of [original, changed]) {
+    const files = writeCopyFiles(bench, recipe, [1, 2]);
+    await fill(recipe === original ? 'bare.original' : 'bare.changed', files.of(1), recipe);
+    if (recipe === changed) {
+      for (const [at, half] of files.of(2).entries()) await fill(`bare.changed_${at + 1}`, [half], recipe);
+    }
+    files.remove();
+  }
+  await session.close();
+}
+
+async function restore({ cluster }: Bench, into: string): Promise<void> {
+  await cluster.query(`truncate ${bare}, ${table}`);
+  await cluster.query(`insert into ${into} (${columns}) select ${columns} from bare.original`);
+  await cluster.settle(into);
+}

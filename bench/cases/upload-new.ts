@@ -1,0 +1,66 @@
+import { bestOf, type Case, type Comparison, interleave, ratiosOf } from '../case.ts';
+import { copyRate, openSessions, writeCopyFiles } from '../copy.ts';
+import { type Recipe, referencesDefault } from '../records.ts';
+import { bareTable, publicTable, storeReferences } from '../tables.ts';
+import { uploadRate, uploadRequests } from '../upload.ts';
+
+const goal = { atLeast: 0.75 };
+const floor = 0.3;
+const goalOfSingle = { atLeast: 1 };
+const counts = [1, 2, 3];
+const tables = [bareTable('transactions'), publicTable('transactions')];
+
+/** New records, against COPY into a table with the foreign key that stands for the service's check of references. */
+export const uploadNew: Case = {
+  name: 'upload-new',
+  what: 'new transactions over HTTP against parallel psql \\copy',
+  quick: true,
+  async run(bench) {
+    const { cluster, tenant, service, connections, rows } = bench;
+    await storeReferences(cluster, [tenant.organisationId], 'shops', referencesDefault);
+    const recipe: Recipe = { type: 'transactions', count: rows, seed: 7 };
+    bench.progress('preparing files and bodies');
+    const files = writeCopyFiles(bench, recipe, counts);
+    const requests = uploadRequests(bench, recipe);
+    const sessions = await openSessions(bench, counts.length);
+    const copy = (count: number) => async () => {
+      await cluster.clean(...tables);
+      return copyRate(sessions, files.of(count), recipe);
+    };
+    const { service: intake, ...bare } = await interleave(bench, {
+      '1 connection': copy(1),
+      '2 connections': copy(2),
+      '3 connections': copy(3),
+      service: async () => {
+        await cluster.clean(...tables);
+        return uploadRate({ port: service.port, connections }, requests, { created: rows });
+      },
+    });
+    files.remove();
+    const best = bestOf(bare);
+    const single = bare['1 connection'];
+    const unit = 'rows/s';
+    const comparisons: Comparison[] = [
+      {
+        name: 'upload-new',
+        yardstick: `psql \\copy, ${best.name} (the best)`,
+        unit,
+        bare: best.rates,
+        intake,
+        ratios: ratiosOf(intake, best.rates),
+        goal,
+        floor,
+      },
+      {
+        name: 'upload-new, single',
+        yardstick: 'psql \\copy, 1 connection',
+        unit,
+        bare: single,
+        intake,
+        ratios: ratiosOf(intake, single),
+        goal: goalOfSingle,
+      },
+    ];
+    return comparisons;
+  },
+};

@@ -1,0 +1,41 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import type { Bench } from './case.ts';
+
+/** The unit of /proc on Linux. */
+const ticksPerSecond = 100;
+
+/**
+ * CPU seconds that the service and PostgreSQL have used so far. Of PostgreSQL that is the first process, those of its
+ * children that live, and those that ended, whose time the first process has inherited.
+ */
+export function cpuSeconds({ service, cluster }: Bench): number {
+  const processes = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
+  let ticks = 0;
+  for (const pid of processes) {
+    const stat = readStat(pid);
+    if (!stat) continue;
+    if (Number(pid) === service.pid || stat.parent === cluster.postmasterPid) ticks += stat.own;
+    if (Number(pid) === cluster.postmasterPid) ticks += stat.own + stat.ofEndedChildren;
+  }
+  return ticks / ticksPerSecond;
+}
+
+interface Stat {
+  readonly parent: number;
+  readonly own: number;
+  readonly ofEndedChildren: number;
+}
+
+/** Undefined for a process that ended meanwhile. */
+function readStat(pid: string): Stat | undefined {
+  let text: string;
+  try {
+    text = readFileSync(`/proc/${pid}/stat`, 'utf8');
+  } catch {
+    return undefined;
+  }
+  // The name, in brackets, may hold anything; what follows it starts with the state, field 3 of proc(5).
+  const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
+  const field = (number: number) => Number(fields[number - 3]);
+  return { parent: field(4), own: field(14) + field(15), ofEndedChildren: field(16) + field(17) };
+}

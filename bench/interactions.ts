@@ -1,0 +1,46 @@
+import type { Bench } from './case.ts';
+import { type Answer, requestOf } from './http-load.ts';
+import { referenceId } from './records.ts';
+import type { Tenant } from './tables.ts';
+
+/** One interaction with every field filled; the item, the student and the user differ from one to the next. */
+export function interactionRequest({ key }: Tenant, item: number, student: number): Buffer {
+  const body = {
+    ...sameForAll,
+    user_id: `visitor-${student}`,
+    student_id: referenceId('customers', student),
+    item_id: referenceId('shops', item),
+  };
+  return requestOf('/user-interactions', key, Buffer.from(JSON.stringify(body)));
+}
+
+export const sameForAll = {
+  interaction_type: 'PAGE_VIEW',
+  item_type: 'SHOP',
+  city: 'Leeds',
+  country: 'GB',
+  platform: 'WEB',
+  event_timestamp: '2026-03-14T09:26:53Z',
+  source: 'SERVICE',
+  recommendation_id: '0a1b2c3d-4e5f-4061-8273-94a5b6c7d8e9',
+};
+
+/** Each item once and each student once, but not the same of both together. */
+export function interactionRequests(tenant: Tenant, count: number): Buffer[] {
+  return Array.from({ length: count }, (_, at) =>
+    interactionRequest(tenant, 1 + at, 1 + ((at * 7 + 3) % count)),
+  );
+}
+
+export function expectRecorded({ status, body }: Answer): void {
+  if (status !== 201)
+    throw new Error(`an interaction was answered ${status}: ${body.toString().slice(0, 500)}`);
+}
+
+/** Fails unless the table holds exactly what was answered. */
+export async function expectStored({ cluster }: Bench, count: number): Promise<void> {
+  const [row] = await cluster.query<{ stored: string }>('select count(*) as stored from public.interactions');
+  if (Number(row?.stored) !== count) {
+    throw new Error(`${count} interactions were answered and ${row?.stored} are stored`);
+  }
+}

@@ -1,0 +1,82 @@
+import { writeFileSync } from 'node:fs';
+import { type Bench, type Comparison, median } from './case.ts';
+import { cases } from './cases.ts';
+import { startCluster } from './cluster.ts';
+import { helpText, type Options, readOptions, UsageError } from './options.ts';
+import { plotOf } from './plot.ts';
+import { reportOf, tableOf } from './report.ts';
+import { isBuilt, migrateWithService, startService } from './service.ts';
+import { createBareTables, createTenants } from './tables.ts';
+
+/** What has been started, to be ended in the opposite order, however the run ends. */
+const running = new AsyncDisposableStack();
+let currentCase = 'starting';
+let brokenOff = false;
+
+function progress(what: string): void {
+  process.stderr.write(`[${currentCase}] ${what}\n`);
+}
+
+async function startParts(options: Options): Promise<Bench> {
+  progress('PostgreSQL and the service');
+  const cluster = await startCluster();
+  running.defer(() => cluster.stop());
+  await migrateWithService(cluster);
+  await createBareTables(cluster);
+  const [tenant] = await createTenants(cluster, 1);
+  if (!tenant) throw new Error('no organisation was created');
+  const service = await startService(cluster);
+  running.defer(() => service.stop());
+  return { ...options, cluster, service, tenant, progress };
+}
+
+async function run(options: Options): Promise<void> {
+  const starting = startParts(options);
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => void breakOff(starting));
+  const bench = await starting;
+  const comparisons: Comparison[] = [];
+  for (const { name, run: measure } of options.cases) {
+    currentCase = name;
+    comparisons.push(...(await measure(bench)));
+  }
+  console.log(tableOf(comparisons));
+  if (options.json) {
+    writeFileSync(options.json, `${JSON.stringify(await reportOf(bench, comparisons), null, 2)}\n`);
+  }
+  if (options.plot) writeFileSync(options.plot, plotOf(comparisons));
+  if (options.quick) failBelowFloor(comparisons);
+}
+
+/** What is being started is waited for, for only then can it be ended. */
+async function breakOff(starting: Promise<Bench>): Promise<void> {
+  brokenOff = true;
+  process.stderr.write('stopping\n');
+  await Promise.allSettled([starting]);
+  await running.disposeAsync();
+  process.exit(130);
+}
+
+function failBelowFloor(comparisons: readonly Comparison[]): void {
+  for (const { name, ratios, floor } of comparisons) {
+    if (floor === undefined || median(ratios) >= floor) continue;
+    console.error(`${name}: ${median(ratios).toFixed(2)} is below the floor of ${floor}; something broke`);
+    process.exitCode = 1;
+  }
+}
+
+async function main(): Promise<void> {
+  const options = readOptions(process.argv.slice(2), cases);
+  if (!options) return console.log(helpText(cases));
+  if (!isBuilt()) throw new UsageError('there is no dist/main.js; run npm run build');
+  try {
+    await run(options);
+  } finally {
+    if (!brokenOff) await running.disposeAsync();
+  }
+}
+
+main().catch((error: unknown) => {
+  if (brokenOff) return; // What failed was stopped under its hands.
+  console.error(error instanceof UsageError ? error.message : error);
+  process.exitCode = error instanceof UsageError ? 2 : 1;
+});

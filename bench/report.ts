@@ -1,0 +1,85 @@
+import { cpus } from 'node:os';
+import { type Bench, type Comparison, type Goal, isMet, median } from './case.ts';
+import { settings } from './cluster.ts';
+
+/** One table for people, then what is to be said of a line. */
+export function tableOf(comparisons: readonly Comparison[]): string {
+  const head = ['case', 'yardstick', 'reaches', 'through Intake', 'ratio (min-max)', 'goal', ''];
+  const lines = comparisons.map((comparison) => {
+    const { name, yardstick, unit, bare, intake, ratios, goal } = comparison;
+    return [
+      name,
+      yardstick,
+      `${spread(bare, quantity)} ${unit}`,
+      `${spread(intake, quantity)} ${unit}`,
+      spread(ratios, (ratio) => ratio.toFixed(2)),
+      goal ? goalText(goal) : '',
+      verdict(comparison),
+    ];
+  });
+  const rows = [head, ...lines];
+  const widths = head.map((_, column) => Math.max(...rows.map((row) => (row[column] ?? '').length)));
+  const text = rows.map((row) =>
+    row
+      .map((cell, at) => cell.padEnd(widths[at] ?? 0))
+      .join('  ')
+      .trimEnd(),
+  );
+  const rule = widths.map((width) => '-'.repeat(width)).join('  ');
+  const notes = comparisons.flatMap(({ name, notes = [] }) => notes.map((note) => `${name}: ${note}`));
+  return [text[0], rule, ...text.slice(1), ...(notes.length > 0 ? ['', ...notes] : [])].join('\n');
+}
+
+function spread(values: readonly number[], format: (value: number) => string): string {
+  const [low, high] = [Math.min(...values), Math.max(...values)];
+  return low === high ? format(low) : `${format(median(values))} (${format(low)}-${format(high)})`;
+}
+
+/** Three digits that mean something, however large or small. */
+function quantity(value: number): string {
+  if (value >= 100) return Math.round(value).toLocaleString('en');
+  return value.toPrecision(3);
+}
+
+export function goalText(goal: Goal): string {
+  return 'atLeast' in goal ? `at least ${goal.atLeast}` : `at most ${goal.atMost}`;
+}
+
+function verdict(comparison: Comparison): string {
+  const met = isMet(comparison);
+  if (met === undefined) return '';
+  return met ? 'met' : 'NOT MET';
+}
+
+/** Everything that was measured, with what is needed to read it later. */
+export async function reportOf(bench: Bench, comparisons: readonly Comparison[]): Promise<object> {
+  const [row] = await bench.cluster.query<{ version: string }>('select version()');
+  return {
+    measured: new Date().toISOString(),
+    versions: { node: process.version, postgresql: row?.version },
+    processor: { model: cpus()[0]?.model, cores: cpus().length },
+    settings,
+    serviceSettings: serviceSettings(),
+    rounds: bench.rounds,
+    rows: bench.rows,
+    connections: bench.connections,
+    seconds: bench.seconds,
+    results: comparisons.map((comparison) => ({
+      ...comparison,
+      median: {
+        bare: median(comparison.bare),
+        intake: median(comparison.intake),
+        ratio: median(comparison.ratios),
+      },
+      met: isMet(comparison) ?? null,
+    })),
+  };
+}
+
+/** Those of the service's settings that the environment sets; none means all defaults. */
+function serviceSettings(): Record<string, string | undefined> {
+  const names = ['DATABASE_CONNECTIONS_MAX', 'LOG_LEVEL', 'NODE_OPTIONS', 'UV_THREADPOOL_SIZE'];
+  return Object.fromEntries(
+    names.filter((name) => process.env[name]).map((name) => [name, process.env[name]]),
+  );
+}

@@ -1,0 +1,75 @@
+import { execFile, spawn } from 'node:child_process';
+import { closeSync, existsSync, openSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import type { Cluster } from './cluster.ts';
+
+const main = fileURLToPath(new URL('../dist/main.js', import.meta.url));
+const startTimeoutMs = 30_000;
+
+/** The built service, in a process of its own. */
+export interface Service {
+  readonly port: number;
+  readonly pid: number;
+  /** The most memory it has had resident, in bytes. */
+  peakMemory(): number;
+  stop(): Promise<void>;
+}
+
+export function isBuilt(): boolean {
+  return existsSync(main);
+}
+
+export async function migrateWithService(cluster: Cluster): Promise<void> {
+  await promisify(execFile)(process.execPath, [main, 'migrate'], { env: environmentOf(cluster) });
+}
+
+function environmentOf(cluster: Cluster): NodeJS.ProcessEnv {
+  return { ...process.env, DATABASE_URL: cluster.url, HOST: '127.0.0.1', PORT: '0' };
+}
+
+let started = 0;
+
+/** Its settings are the defaults, or what the environment says. Its log goes to a file, as in production to a pipe. */
+export async function startService(cluster: Cluster): Promise<Service> {
+  const logFile = join(cluster.folder, `service-${++started}.log`);
+  const log = openSync(logFile, 'a');
+  // In a process group of its own: Ctrl-C is for the bench, which then stops the service.
+  const server = spawn(process.execPath, [main, 'serve'], {
+    env: environmentOf(cluster),
+    detached: true,
+    stdio: ['ignore', log, log],
+  });
+  closeSync(log);
+  const ended = new Promise<void>((resolve) => server.once('exit', () => resolve()));
+  const hasEnded = () => server.exitCode !== null || server.signalCode !== null;
+  const stop = async () => {
+    if (!hasEnded()) server.kill('SIGTERM');
+    await ended;
+  };
+  const port = await untilListening(logFile, hasEnded).catch(async (error: unknown) => {
+    await stop();
+    throw error;
+  });
+  return {
+    port,
+    pid: server.pid as number,
+    peakMemory() {
+      const status = readFileSync(`/proc/${server.pid}/status`, 'utf8');
+      return Number(/VmHWM:\s+(\d+) kB/.exec(status)?.[1]) * 1024;
+    },
+    stop,
+  };
+}
+
+async function untilListening(logFile: string, hasEnded: () => boolean): Promise<number> {
+  const until = Date.now() + startTimeoutMs;
+  while (Date.now() < until && !hasEnded()) {
+    const port = /Server listening at http:\/\/127\.0\.0\.1:(\d+)/.exec(readFileSync(logFile, 'utf8'))?.[1];
+    if (port !== undefined) return Number(port);
+    await sleep(50);
+  }
+  throw new Error(`the service did not start; it said: ${readFileSync(logFile, 'utf8').slice(-2_000)}`);
+}
