@@ -19,14 +19,16 @@ const oids = {
 };
 const headerBytes = 20;
 
-/** Fixed-size kinds write straight into a buffer whose size is known. */
-function fixed(
+/** Writes one value and returns where it ends. */
+type Write = (buffer: Buffer, value: Scalar, at: number) => number;
+
+function encoder(
   oid: number,
-  size: number,
-  write: (buffer: Buffer, value: Scalar, at: number) => void,
+  bytesMaxOf: (rows: readonly Row[], column: number) => number,
+  write: Write,
 ): Encode {
   return (rows, column) => {
-    const buffer = Buffer.allocUnsafe(headerBytes + rows.length * (4 + size));
+    const buffer = Buffer.allocUnsafe(headerBytes + rows.length * 4 + bytesMaxOf(rows, column));
     let at = headerBytes;
     let hasNull = 0;
     for (const row of rows) {
@@ -35,22 +37,21 @@ function fixed(
         at = buffer.writeInt32BE(-1, at);
         hasNull = 1;
       } else {
-        at = buffer.writeInt32BE(size, at);
-        write(buffer, value, at);
-        at += size;
+        const end = write(buffer, value, at + 4);
+        buffer.writeInt32BE(end - at - 4, at);
+        at = end;
       }
     }
-    writeHeader(buffer, oid, rows.length, hasNull);
+    // The header: one dimension, whether there are nulls, the type, how many, counted from 1.
+    [1, hasNull, oid, rows.length, 1].forEach((part, index) => {
+      buffer.writeInt32BE(part, index * 4);
+    });
     return buffer.subarray(0, at);
   };
 }
 
-function writeHeader(buffer: Buffer, oid: number, length: number, hasNull: number): void {
-  buffer.writeInt32BE(1, 0);
-  buffer.writeInt32BE(hasNull, 4);
-  buffer.writeInt32BE(oid, 8);
-  buffer.writeInt32BE(length, 12);
-  buffer.writeInt32BE(1, 16);
+function perRow(bytes: number): (rows: readonly Row[]) => number {
+  return (rows) => rows.length * bytes;
 }
 
 const hexDigit = new Uint8Array(128);
@@ -59,87 +60,52 @@ for (let digit = 0; digit < 16; digit++) hexDigit[digit.toString(16).charCodeAt(
 /** Where each of the 16 bytes begins in a hyphenated UUID. */
 const uuidOffsets = [0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34];
 
-function writeUuid(buffer: Buffer, value: Scalar, at: number): void {
+function writeUuid(buffer: Buffer, value: Scalar, at: number): number {
   const text = value as string;
   for (let byte = 0; byte < 16; byte++) {
     const from = uuidOffsets[byte] as number;
     const high = hexDigit[text.charCodeAt(from)] as number;
     buffer[at + byte] = (high << 4) | (hexDigit[text.charCodeAt(from + 1)] as number);
   }
+  return at + 16;
 }
 
 /** A count of microseconds: a number where that is exact, which it is for the years 1715 to 2285. */
-function writeInt64(buffer: Buffer, value: Scalar, at: number): void {
-  if (typeof value === 'bigint') {
-    buffer.writeBigInt64BE(value, at);
-    return;
-  }
+function writeInt64(buffer: Buffer, value: Scalar, at: number): number {
+  if (typeof value === 'bigint') return buffer.writeBigInt64BE(value, at);
   const high = Math.floor((value as number) / 0x1_0000_0000);
   buffer.writeInt32BE(high, at);
-  buffer.writeUInt32BE((value as number) - high * 0x1_0000_0000, at + 4);
+  return buffer.writeUInt32BE((value as number) - high * 0x1_0000_0000, at + 4);
 }
 
-const encodeText: Encode = (rows, column) => {
-  let bytesMax = headerBytes + rows.length * 4;
-  for (const row of rows) bytesMax += ((row[column] as string | null)?.length ?? 0) * 3;
-  const buffer = Buffer.allocUnsafe(bytesMax);
-  let at = headerBytes;
-  let hasNull = 0;
-  for (const row of rows) {
-    const value = row[column] as Scalar | null;
-    if (value === null) {
-      at = buffer.writeInt32BE(-1, at);
-      hasNull = 1;
-      continue;
-    }
-    const length = writeUtf8(buffer, value as string, at + 4);
-    buffer.writeInt32BE(length, at);
-    at += 4 + length;
-  }
-  writeHeader(buffer, oids.text, rows.length, hasNull);
-  return buffer.subarray(0, at);
-};
+/** In UTF-8 a UTF-16 unit takes three bytes at the most. */
+function textBytesMax(rows: readonly Row[], column: number): number {
+  return rows.reduce((bytes, row) => bytes + ((row[column] as string | null)?.length ?? 0) * 3, 0);
+}
 
 /** Short plain text, nearly all there is, is written here; the call into Node's own writer would cost more than it. */
-function writeUtf8(buffer: Buffer, text: string, at: number): number {
+function writeText(buffer: Buffer, value: Scalar, at: number): number {
+  const text = value as string;
   const { length } = text;
-  if (length > 64) return buffer.write(text, at, 'utf8');
+  if (length > 64) return at + buffer.write(text, at, 'utf8');
   for (let index = 0; index < length; index++) {
     const code = text.charCodeAt(index);
-    if (code > 127) return buffer.write(text, at, 'utf8');
+    if (code > 127) return at + buffer.write(text, at, 'utf8');
     buffer[at + index] = code;
   }
-  return length;
+  return at + length;
 }
 
 /** The 17 digits of a double spread over six groups at the most; empty groups beyond them are not written. */
 const numericBytesMax = 8 + 2 * 6;
-
-const encodeNumeric: Encode = (rows, column) => {
-  const buffer = Buffer.allocUnsafe(headerBytes + rows.length * (4 + numericBytesMax));
-  let at = headerBytes;
-  let hasNull = 0;
-  for (const row of rows) {
-    const value = row[column] as Scalar | null;
-    if (value === null) {
-      at = buffer.writeInt32BE(-1, at);
-      hasNull = 1;
-      continue;
-    }
-    const end = writeNumeric(buffer, value as number, at + 4);
-    buffer.writeInt32BE(end - at - 4, at);
-    at = end;
-  }
-  writeHeader(buffer, oids.numeric, rows.length, hasNull);
-  return buffer.subarray(0, at);
-};
 
 /**
  * Writes the shortest decimal of a double: a sign, and groups of four digits of which the first weighs 10000^weight.
  * An amount with at most four decimals, nearly every one, needs no detour through text: below 10^15 no two decimals of
  * that length are the same double, so what divides back to the value is its shortest form.
  */
-function writeNumeric(buffer: Buffer, value: number, at: number): number {
+function writeNumeric(buffer: Buffer, sent: Scalar, at: number): number {
+  const value = sent as number;
   const size = Math.abs(value);
   const scaled = Math.round(size * 10_000);
   if (scaled < 1e15 && scaled / 10_000 === size) return writeShortNumeric(buffer, scaled, value < 0, at);
@@ -193,13 +159,13 @@ function writeLongNumeric(buffer: Buffer, value: number, at: number): number {
 }
 
 const encoders: Record<Exclude<ColumnType, 'jsonb'>, Encode> = {
-  uuid: fixed(oids.uuid, 16, writeUuid),
-  text: encodeText,
-  date: fixed(oids.date, 4, (buffer, value, at) => buffer.writeInt32BE(value as number, at)),
-  timestamptz: fixed(oids.timestamptz, 8, writeInt64),
-  numeric: encodeNumeric,
-  float8: fixed(oids.float8, 8, (buffer, value, at) => buffer.writeDoubleBE(value as number, at)),
-  bool: fixed(oids.bool, 1, (buffer, value, at) => buffer.writeUInt8(value ? 1 : 0, at)),
+  uuid: encoder(oids.uuid, perRow(16), writeUuid),
+  text: encoder(oids.text, textBytesMax, writeText),
+  date: encoder(oids.date, perRow(4), (buffer, value, at) => buffer.writeInt32BE(value as number, at)),
+  timestamptz: encoder(oids.timestamptz, perRow(8), writeInt64),
+  numeric: encoder(oids.numeric, perRow(numericBytesMax), writeNumeric),
+  float8: encoder(oids.float8, perRow(8), (buffer, value, at) => buffer.writeDoubleBE(value as number, at)),
+  bool: encoder(oids.bool, perRow(1), (buffer, value, at) => buffer.writeUInt8(value ? 1 : 0, at)),
 };
 
 /** One column of the rows as an array. */
