@@ -2,7 +2,7 @@
 export const limits = {
   recordsPerBatch: 1_000,
   /** How many records of a batch are looked for to tell whether it was sent before. */
-  recordsPerSample: 16,
+  recordsPerSample: 32,
   recordsPerRequestMax: 5_000,
   coursesPerRequestMax: 1_000,
   bodyBytesMax: 32 * 1024 * 1024,

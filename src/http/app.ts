@@ -4,7 +4,6 @@ import helmet from '@fastify/helmet';
 import apiReference from '@scalar/fastify-api-reference';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { RequestError } from '../errors.ts';
-import { parseBody } from './body.ts';
 import { handleError } from './error-handler.ts';
 import { type Admitted, admit } from './gate.ts';
 import { describeApi } from './openapi.ts';
@@ -22,10 +21,11 @@ export async function buildApp(parts: Parts): Promise<FastifyInstance> {
     throw new Error('the gate lets no unknown address pass');
   });
   app.removeAllContentTypeParsers();
+  // The bytes as they are: what is parsed of them must not live as long as the request does.
   app.addContentTypeParser(
     'application/json',
     { parseAs: 'buffer' },
-    async (_request: FastifyRequest, body: Buffer) => parseBody(body),
+    async (_request: FastifyRequest, body: Buffer) => body,
   );
   await app.register(helmet, {
     contentSecurityPolicy: { useDefaults: false, directives: { defaultSrc: ["'none'"] } },
@@ -78,7 +78,8 @@ function addRoute(
     config: { operation },
     async handler(request, reply) {
       const { principal, query } = admitted.get(request) as Admitted;
-      const { id: requestId, headers, body, log } = request;
+      const { id: requestId, headers, log } = request;
+      const body = request.body as Buffer | undefined;
       const params = request.params as Record<string, string>;
       const answer = await operation.handle(
         { requestId, principal, params, query, headers, body, log },

@@ -3,7 +3,8 @@ import { RequestError } from '../errors.ts';
 const utf8 = new TextDecoder('utf-8', { fatal: true });
 
 /** Reads a JSON body. A byte that is not UTF-8 is refused: replaced in silence, it would be data lost. */
-export function parseBody(bytes: Buffer): unknown {
+export function parseBody(bytes: Buffer | undefined): unknown {
+  if (bytes === undefined) return undefined;
   let text: string;
   try {
     text = utf8.decode(bytes);

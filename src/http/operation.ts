@@ -28,7 +28,7 @@ export interface Call {
   readonly params: Readonly<Record<string, string>>;
   readonly query: Readonly<Query>;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
-  readonly body: unknown;
+  readonly body: Buffer | undefined;
   readonly log: FastifyBaseLogger;
 }
 

@@ -1,6 +1,5 @@
 import { limits } from '../limits.ts';
-import { idFieldOf, type ResourceType } from '../registry/resources.ts';
-import { sentId } from '../registry/validate.ts';
+import type { ResourceType } from '../registry/resources.ts';
 import type { Warning } from '../registry/warnings.ts';
 import type { BatchProblem, Outcome } from './outcome.ts';
 
@@ -53,7 +52,6 @@ interface BatchReport {
   readonly type: ResourceType;
   /** Where the batch starts in the request's `records`; every index in the answer counts from there. */
   readonly start: number;
-  readonly records: readonly unknown[];
   readonly outcomes: readonly Outcome[];
   readonly warnings: readonly Warning[];
   /** Why the whole batch was not stored, if it was not. */
@@ -73,14 +71,13 @@ export function batchAnswer(report: BatchReport): BatchAnswer {
   };
   const errors: RecordError[] = [];
   const stale: number[] = [];
-  const idField = idFieldOf(report.type);
   for (const [at, outcome] of report.outcomes.entries()) {
     const index = report.start + at;
     counts[outcome.kind]++;
     if (outcome.kind === 'stale') stale.push(index);
     if (outcome.kind !== 'failed') continue;
-    const id = sentId(report.records[at], idField);
-    for (const { field, code, message } of outcome.problems) errors.push({ index, id, field, code, message });
+    const { id, problems } = outcome;
+    for (const { field, code, message } of problems) errors.push({ index, id, field, code, message });
   }
   const status = report.broken ? 500 : statusOf(counts);
   return {

@@ -6,8 +6,9 @@ import { isRecord } from '../registry/validate.ts';
 import { WarningCounter } from '../registry/warnings.ts';
 import { CommitUnconfirmed, isUnavailable, type Pool } from '../store/pool.ts';
 import { type BatchAnswer, batchAnswer, type UploadAnswer } from './answer.ts';
-import { type CheckedBatch, checkBatch, storeBatch } from './ingest-batch.ts';
+import { type CheckedBatch, checkBatch } from './check-batch.ts';
 import { type BatchProblem, failed, type Outcome } from './outcome.ts';
+import { idAt, outcomesOf, storeBatch } from './store-batch.ts';
 
 export interface Upload {
   readonly organisationId: string;
@@ -48,9 +49,8 @@ export async function ingestRequest(
 ): Promise<UploadAnswer> {
   const batches: BatchAnswer[] = [];
   let databaseAway = false;
-  for (let start = 0; start < records.length; start += limits.recordsPerBatch) {
-    const sent = records.slice(start, start + limits.recordsPerBatch);
-    const checked = checkBatch(type, sent, new Date(), start === 0 ? warnings : undefined);
+  for (const checked of checkBatches(type, records, warnings)) {
+    const start = batches.length * limits.recordsPerBatch;
     let outcomes: readonly Outcome[];
     let broken: BatchProblem | undefined;
     try {
@@ -61,8 +61,9 @@ export async function ingestRequest(
       // Nothing of the request is stored yet, so the whole of it can be refused.
       if (databaseAway && start === 0) throw new RequestError('database_unavailable', { cause: error });
       if (!(error instanceof DatabaseAway)) onError(error);
-      broken = error instanceof CommitUnconfirmed ? outcomeUnknown : notStored;
-      outcomes = outcomesOfBroken(checked, broken);
+      const problem = error instanceof CommitUnconfirmed ? outcomeUnknown : notStored;
+      outcomes = outcomesOf(checked, (place) => failed(idAt(checked.rows, place), [problem]));
+      broken = problem;
     }
     batches.push(
       batchAnswer({
@@ -71,9 +72,8 @@ export async function ingestRequest(
         requestId,
         type,
         start,
-        records: sent,
         outcomes,
-        warnings: checked.warnings.list(),
+        warnings: checked.warnings,
         broken,
       }),
     );
@@ -95,8 +95,17 @@ const outcomeUnknown: BatchProblem = {
   message: 'the batch may or may not have been stored; send it again, which is safe either way',
 };
 
-/** Records that are bad in themselves stay so; of the others, the batch's own misfortune is the reason. */
-function outcomesOfBroken({ outcomes }: CheckedBatch, problem: BatchProblem): Outcome[] {
-  const because = failed(problem);
-  return Array.from(outcomes, (outcome) => outcome ?? because);
+/** All at once and before the first is stored, so that nothing of what was parsed lives on while the database works. */
+function checkBatches(
+  type: ResourceType,
+  records: readonly unknown[],
+  warnings: WarningCounter,
+): CheckedBatch[] {
+  const now = new Date();
+  const checked: CheckedBatch[] = [];
+  for (let start = 0; start < records.length; start += limits.recordsPerBatch) {
+    const sent = records.slice(start, start + limits.recordsPerBatch);
+    checked.push(checkBatch(type, sent, now, start === 0 ? warnings : undefined));
+  }
+  return checked;
 }

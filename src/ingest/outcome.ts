@@ -3,7 +3,12 @@ import type { FieldProblem } from '../registry/validate.ts';
 /** The closed set of things that can happen to a record. */
 export type Outcome =
   | { readonly kind: 'created' | 'updated' | 'unchanged' | 'stale' }
-  | { readonly kind: 'failed'; readonly problems: readonly (FieldProblem | BatchProblem)[] };
+  | {
+      readonly kind: 'failed';
+      /** The record's id, where it is known. */
+      readonly id: string | null;
+      readonly problems: readonly (FieldProblem | BatchProblem)[];
+    };
 
 /** A reason that is not the record's: its whole batch was not stored, or may have been. */
 export interface BatchProblem {
@@ -17,6 +22,6 @@ export const updated: Outcome = { kind: 'updated' };
 export const unchanged: Outcome = { kind: 'unchanged' };
 export const stale: Outcome = { kind: 'stale' };
 
-export function failed(...problems: readonly (FieldProblem | BatchProblem)[]): Outcome {
-  return { kind: 'failed', problems };
+export function failed(id: string | null, problems: readonly (FieldProblem | BatchProblem)[]): Outcome {
+  return { kind: 'failed', id, problems };
 }

@@ -17,7 +17,9 @@ const oids = {
   numeric: 1700,
   uuid: 2950,
 };
-const headerBytes = 20;
+export const arrayHeaderBytes = 20;
+/** A length and sixteen bytes. */
+export const uuidArrayStride = 20;
 
 /** Writes one value and returns where it ends. */
 type Write = (buffer: Buffer, value: Scalar, at: number) => number;
@@ -28,8 +30,8 @@ function encoder(
   write: Write,
 ): Encode {
   return (rows, column) => {
-    const buffer = Buffer.allocUnsafe(headerBytes + rows.length * 4 + bytesMaxOf(rows, column));
-    let at = headerBytes;
+    const buffer = Buffer.allocUnsafe(arrayHeaderBytes + rows.length * 4 + bytesMaxOf(rows, column));
+    let at = arrayHeaderBytes;
     let hasNull = 0;
     for (const row of rows) {
       const value = row[column] as Scalar | null;

@@ -1,7 +1,4 @@
-import { limits } from '../limits.ts';
 import { type ResourceType, referencesOf } from '../registry/resources.ts';
-import type { Row } from '../registry/validate.ts';
-import { uuidArray } from './binary-array.ts';
 import type { Client } from './pool.ts';
 import { perType, tableOf } from './tables.ts';
 
@@ -30,7 +27,7 @@ const statement = perType((type) => {
       select ${references.length} as question, i.id
       from organisations o cross join unnest($2::uuid[]) as i(id)
       where o.organisation_id = $1 and ${exists(type)}`;
-  return { name: `look-up ${type}`, text: [...missing, seen].join('\n      union all'), references };
+  return { name: `look-up ${type}`, text: [...missing, seen].join('\n      union all') };
 });
 
 function exists(type: ResourceType): string {
@@ -43,20 +40,16 @@ export async function lookUp(
   client: Client,
   organisationId: string,
   type: ResourceType,
-  rows: readonly Row[],
+  sample: Buffer,
+  referenced: readonly Buffer[],
 ): Promise<LookedUp> {
-  const { name, text, references } = statement(type);
-  const step = Math.ceil(rows.length / limits.recordsPerSample);
-  const sample = rows.filter((_, at) => at % step === 0).map((row) => row[0] as string);
-  const referenced = references.map(({ position }) => new Set(rows.map((row) => row[position] as string)));
-  const { rows: found } = await client.query<{ question: number; id: string }>({
-    name,
-    text,
-    values: [organisationId, uuidArray(sample), ...referenced.map(uuidArray)],
+  const { rows } = await client.query<{ question: number; id: string }>({
+    ...statement(type),
+    values: [organisationId, sample, ...referenced],
   });
-  const missing = references.map(() => new Set<string>());
+  const missing = referenced.map(() => new Set<string>());
   let seenBefore = false;
-  for (const { question, id } of found) {
+  for (const { question, id } of rows) {
     const unknown = missing[question];
     if (unknown) unknown.add(id);
     else seenBefore = true;

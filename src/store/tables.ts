@@ -1,7 +1,5 @@
 import type { ColumnType } from '../registry/fields.ts';
 import { idFieldOf, type Resource, type ResourceType, resources } from '../registry/resources.ts';
-import type { Row } from '../registry/validate.ts';
-import { binaryArray } from './binary-array.ts';
 
 /** One record type as PostgreSQL knows it. Columns are the fields by their own names; only the table's is translated. */
 export interface Table {
@@ -10,7 +8,7 @@ export interface Table {
   readonly columns: readonly string[];
   readonly types: readonly ColumnType[];
   /** Rows as parameters: one array per column, `$2` the first, for `$1` is always the organisation. */
-  readonly rowsAsParameters: string;
+  readonly arrays: string;
 }
 
 export function tableOf(type: ResourceType): Table {
@@ -22,7 +20,7 @@ export function tableOf(type: ResourceType): Table {
     id: quote(idFieldOf(type)),
     columns,
     types: Object.values(fields).map(({ column }) => column),
-    rowsAsParameters: `unnest(${arrays.join(', ')}) as i(${columns.join(', ')})`,
+    arrays: arrays.join(', '),
   };
 }
 
@@ -32,11 +30,11 @@ export function tableOf(type: ResourceType): Table {
  * travel to the coordinator. Ordering by id keeps concurrent uploads of the same records from deadlocking. No id may come
  * twice.
  */
-export function insertRows({ name, id, columns, rowsAsParameters }: Table): string {
+export function insertRows({ name, id, columns, arrays }: Table): string {
   return `
       insert into ${name} (organisation_id, ${columns.join(', ')})
       select o.organisation_id, ${columns.map((column) => `i.${column}`).join(', ')}
-      from organisations o cross join ${rowsAsParameters}
+      from organisations o cross join unnest(${arrays}) as i(${columns.join(', ')})
       where o.organisation_id = $1
       order by i.${id}`;
 }
@@ -44,11 +42,6 @@ export function insertRows({ name, id, columns, rowsAsParameters }: Table): stri
 /** A field may be called `order`. */
 function quote(name: string): string {
   return `"${name}"`;
-}
-
-/** Turns rows into the arrays that `rowsAsParameters` reads. */
-export function columnsOf(rows: readonly Row[], { types }: Table): Buffer[] {
-  return types.map((type, at) => binaryArray(type, rows, at));
 }
 
 /** Makes each type's statement once, the first time it is needed. */

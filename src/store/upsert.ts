@@ -1,7 +1,7 @@
 import type { ResourceType } from '../registry/resources.ts';
-import type { Row } from '../registry/validate.ts';
+import type { EncodedRows } from './encoded-rows.ts';
 import type { Client } from './pool.ts';
-import { columnsOf, insertRows, perType, tableOf } from './tables.ts';
+import { insertRows, perType, tableOf } from './tables.ts';
 
 /** Writes records whole, new ones and changed ones alike, but never an older version over a newer one. */
 const statement = perType((type) => {
@@ -14,24 +14,22 @@ const statement = perType((type) => {
       on conflict (organisation_id, ${id}) do update set ${assignments.join(', ')}
       where (excluded.updated < ${name}.updated) is not true
       returning ${id} as id, (xmax = 0) as created`,
-    table,
   };
 });
 
 /**
- * What became of each record. One that is missing from what PostgreSQL returns met a newer version, stored since we
- * looked: that is the only thing the statement passes over.
+ * What became of each record, by its id. One that is missing from what PostgreSQL returns met a newer version, stored
+ * since we looked: that is the only thing the statement passes over.
  */
 export async function upsert(
   client: Client,
   organisationId: string,
   type: ResourceType,
-  rows: readonly Row[],
+  { arrays }: EncodedRows,
 ): Promise<Map<string, 'created' | 'updated'>> {
-  const { table, ...query } = statement(type);
   const { rows: written } = await client.query<{ id: string; created: boolean }>({
-    ...query,
-    values: [organisationId, ...columnsOf(rows, table)],
+    ...statement(type),
+    values: [organisationId, ...arrays],
   });
   return new Map(written.map(({ id, created }) => [id, created ? 'created' : 'updated']));
 }

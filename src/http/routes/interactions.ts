@@ -6,6 +6,7 @@ import { limits } from '../../limits.ts';
 import { isUuid, uuid } from '../../registry/fields.ts';
 import { interactionExample } from '../../registry/interaction.ts';
 import { findInteraction } from '../../store/interactions.ts';
+import { parseBody } from '../body.ts';
 import { type Call, type Operation, principalOf } from '../operation.ts';
 
 const tag = 'Interactions';
@@ -49,7 +50,7 @@ const record: Operation = {
   async handle(call, parts) {
     const { interaction, warnings } = await recordInteraction(parts, {
       organisationId: principalOf(call).organisationId,
-      body: call.body,
+      body: parseBody(call.body),
       idempotencyKey: readIdempotencyKey(call),
     });
     return { status: 201, body: warnings.length > 0 ? { ...interaction, warnings } : interaction };

@@ -11,6 +11,7 @@ import {
   resources,
   resourceTypes,
 } from '../../registry/resources.ts';
+import { parseBody } from '../body.ts';
 import { type Operation, principalOf } from '../operation.ts';
 
 /** One upload operation per record type: each has its own shape, permission and example. */
@@ -47,7 +48,7 @@ function uploadOperation(type: ResourceType): Operation {
       207: {
         description: 'Some records failed or some batches did; the others are stored.',
         ...answer,
-        example: exampleAnswer(type, [created, failed({ field: idFieldOf(type), ...required })]),
+        example: exampleAnswer(type, [created, failed(null, [{ field: idFieldOf(type), ...required }])]),
       },
       400: {
         description: 'Every record failed, or the request as a whole cannot be taken.',
@@ -62,7 +63,12 @@ function uploadOperation(type: ResourceType): Operation {
     async handle(call, { config, pool }) {
       const max = type === 'courses' ? config.coursesPerRequestMax : config.recordsPerRequestMax;
       const { organisationId } = principalOf(call);
-      const upload = { organisationId, requestId: call.requestId, type, ...readEnvelope(call.body, max) };
+      const upload = {
+        organisationId,
+        requestId: call.requestId,
+        type,
+        ...readEnvelope(parseBody(call.body), max),
+      };
       const body = await ingestRequest(pool, upload, (error) =>
         call.log.error({ err: error }, 'a batch was not stored'),
       );
@@ -91,7 +97,6 @@ function exampleAnswer(type: ResourceType, outcomes: readonly Outcome[]): Upload
     requestId,
     type,
     start: 0,
-    records: [resources[type].example, {}],
     outcomes,
     warnings: [],
     broken: undefined,

@@ -1,0 +1,132 @@
+import { limits } from '../limits.ts';
+import { type ResourceType, referenceNotFound, referencesOf } from '../registry/resources.ts';
+import type { FieldProblem } from '../registry/validate.ts';
+import { compare } from '../store/compare.ts';
+import { type EncodedRows, pickRows, uuidAt } from '../store/encoded-rows.ts';
+import { insertNew } from '../store/insert-new.ts';
+import { lookUp } from '../store/look-up.ts';
+import { type Client, inTransaction, isConflict, type Pool } from '../store/pool.ts';
+import { perType } from '../store/tables.ts';
+import { upsert } from '../store/upsert.ts';
+import type { CheckedBatch } from './check-batch.ts';
+import { created, failed, type Outcome, stale, unchanged, updated } from './outcome.ts';
+
+/** Stores what passed, in one transaction, and returns one outcome per record of the batch. */
+export async function storeBatch(
+  pool: Pool,
+  organisationId: string,
+  type: ResourceType,
+  batch: CheckedBatch,
+): Promise<Outcome[]> {
+  const stored =
+    batch.rows.count === 0
+      ? []
+      : await retryConflicts(() =>
+          inTransaction(pool, (client) => storeRows(client, organisationId, type, batch)),
+        );
+  return outcomesOf(batch, (place) => stored[place] as Outcome);
+}
+
+/** One outcome per record of a batch: the bad ones' own, and for each row at its place the one that is given. */
+export function outcomesOf(batch: CheckedBatch, outcomeAt: (place: number) => Outcome): Outcome[] {
+  const outcomes: Outcome[] = new Array(batch.received);
+  for (const { index, id, problems } of batch.refused) outcomes[index] = failed(id, problems);
+  for (const [place, index] of batch.indices.entries()) outcomes[index] = outcomeAt(place);
+  return outcomes;
+}
+
+/** The id of the row at that place. */
+export function idAt({ arrays }: EncodedRows, place: number): string {
+  return uuidAt(arrays[0] as Buffer, place);
+}
+
+/** A transaction that PostgreSQL sacrificed to another's did nothing: it is simply run again. */
+async function retryConflicts<T>(run: () => Promise<T>): Promise<T> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await run();
+    } catch (error) {
+      if (!isConflict(error) || attempt === limits.batchAttemptsMax) throw error;
+    }
+  }
+}
+
+/** The outcome of each row, at its place. */
+async function storeRows(
+  client: Client,
+  organisationId: string,
+  type: ResourceType,
+  { rows, sample, referenced, waves }: CheckedBatch,
+): Promise<Outcome[]> {
+  const { missing, seenBefore } = await lookUp(client, organisationId, type, sample, referenced);
+  const outcomes: Outcome[] = new Array(rows.count);
+  const dangles = missing.some((ids) => ids.size > 0);
+  if (dangles) failDangling(type, rows, missing, outcomes);
+  for (const [at, wave] of waves.entries()) {
+    const sound = dangles ? wave.filter((place) => outcomes[place] === undefined) : wave;
+    if (sound.length === 0) continue;
+    const looksNew = at === 0 && !seenBefore;
+    const stored = await storeWave(client, organisationId, type, pickRows(rows, sound), looksNew);
+    for (const [position, place] of sound.entries()) outcomes[place] = stored[position] as Outcome;
+  }
+  return outcomes;
+}
+
+const referencesOfType = perType(referencesOf);
+
+function failDangling(
+  type: ResourceType,
+  rows: EncodedRows,
+  missing: readonly ReadonlySet<string>[],
+  outcomes: Outcome[],
+): void {
+  for (let place = 0; place < rows.count; place++) {
+    const problems = referencesOfType(type).flatMap(
+      ({ field, position, type: referenced }, at): FieldProblem[] => {
+        const id = uuidAt(rows.arrays[position] as Buffer, place);
+        return missing[at]?.has(id) ? [{ field, ...referenceNotFound(referenced) }] : [];
+      },
+    );
+    if (problems.length > 0) outcomes[place] = failed(idAt(rows, place), problems);
+  }
+}
+
+/**
+ * Two ways to the same end. What looks new is inserted, and only what turns out to be stored is compared; what looks as
+ * if it had been sent before is compared first. The guess decides how fast it goes, never what the answer is.
+ */
+async function storeWave(
+  client: Client,
+  organisationId: string,
+  type: ResourceType,
+  rows: EncodedRows,
+  looksNew: boolean,
+): Promise<Outcome[]> {
+  if (!looksNew) return storeKnown(client, organisationId, type, rows);
+  const outcomes: Outcome[] = new Array(rows.count).fill(created);
+  const known = await insertNew(client, organisationId, type, rows);
+  if (known.length > 0) {
+    const stored = await storeKnown(client, organisationId, type, pickRows(rows, known));
+    for (const [position, place] of known.entries()) outcomes[place] = stored[position] as Outcome;
+  }
+  return outcomes;
+}
+
+async function storeKnown(
+  client: Client,
+  organisationId: string,
+  type: ResourceType,
+  rows: EncodedRows,
+): Promise<Outcome[]> {
+  const outcomes: Outcome[] = new Array(rows.count).fill(unchanged);
+  const compared = await compare(client, organisationId, type, rows);
+  for (const place of compared.stale) outcomes[place] = stale;
+  if (compared.differing.length > 0) {
+    const written = await upsert(client, organisationId, type, pickRows(rows, compared.differing));
+    for (const place of compared.differing)
+      outcomes[place] = outcomeNamed[written.get(idAt(rows, place)) ?? 'stale'];
+  }
+  return outcomes;
+}
+
+const outcomeNamed = { created, updated, stale };

@@ -1,0 +1,49 @@
+import type { ResourceType } from '../registry/resources.ts';
+import type { Row } from '../registry/validate.ts';
+import { arrayHeaderBytes, binaryArray, uuidArrayStride } from './binary-array.ts';
+import { tableOf } from './tables.ts';
+
+/**
+ * Rows as the statements take them: one binary array per column. Records are brought into this form as soon as they are
+ * checked, outside the heap, so that what JSON.parse made of a body dies young; kept until its batch was stored, it cost
+ * the collector more than all other work on it.
+ */
+export interface EncodedRows {
+  readonly count: number;
+  readonly arrays: readonly Buffer[];
+}
+
+export function encodeRows(type: ResourceType, rows: readonly Row[]): EncodedRows {
+  const arrays = tableOf(type).types.map((columnType, at) => binaryArray(columnType, rows, at));
+  return { count: rows.length, arrays };
+}
+
+/** Those of the rows that stand at these places, which ascend. */
+export function pickRows({ count, arrays }: EncodedRows, places: readonly number[]): EncodedRows {
+  if (places.length === count) return { count, arrays };
+  return { count: places.length, arrays: arrays.map((array) => pickElements(array, places)) };
+}
+
+function pickElements(array: Buffer, places: readonly number[]): Buffer {
+  const picked = Buffer.allocUnsafe(array.length);
+  array.copy(picked, 0, 0, arrayHeaderBytes);
+  picked.writeInt32BE(places.length, 12);
+  let from = arrayHeaderBytes;
+  let to = arrayHeaderBytes;
+  let place = 0;
+  for (const wanted of places) {
+    for (; place <= wanted; place++) {
+      const end = from + 4 + Math.max(0, array.readInt32BE(from));
+      if (place === wanted) to += array.copy(picked, to, from, end);
+      from = end;
+    }
+  }
+  return picked.subarray(0, to);
+}
+
+/** The UUID at that place of an array that has no nulls. */
+export function uuidAt(array: Buffer, place: number): string {
+  const at = arrayHeaderBytes + place * uuidArrayStride + 4;
+  const hex = array.toString('hex', at, at + 16);
+  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`;
+}
