@@ -1,5 +1,6 @@
-import { accessSync, constants } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { isIP } from 'node:net';
+import { createSecureContext } from 'node:tls';
 import { limits } from './limits.ts';
 
 /** Everything that can be set from outside, read once at start. */
@@ -29,9 +30,9 @@ export class ConfigError extends Error {
 const logLevels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'];
 const loopback = /^(localhost|127(\.\d{1,3}){3}|::1)$/;
 
-/** Reads the settings from the environment; what is `given` goes before it. */
-export function readConfig(given: Environment = {}): Config {
-  const env: Environment = { ...process.env, ...given };
+/** Reads the settings from the environment; what is `given` goes before it, `fallbacks` behind. */
+export function readConfig(given: Environment = {}, fallbacks: Environment = {}): Config {
+  const env: Environment = { ...fallbacks, ...process.env, ...given };
   const problems: string[] = [];
   const integer = (name: string, fallback: number, min: number, max: number): number => {
     const value = env[name];
@@ -83,8 +84,7 @@ function readDatabaseUrl(value: string | undefined, problems: string[]): string 
 function readTls(env: Environment, problems: string[]): Config['tls'] {
   const { TLS_CERT_FILE: certFile, TLS_KEY_FILE: keyFile } = env;
   if (certFile && keyFile) {
-    requireFile('TLS_CERT_FILE', certFile, problems);
-    requireFile('TLS_KEY_FILE', keyFile, problems);
+    tryCertificate(certFile, keyFile, problems);
     return { certFile, keyFile };
   }
   if (certFile)
@@ -94,11 +94,26 @@ function readTls(env: Environment, problems: string[]): Config['tls'] {
   return null;
 }
 
-function requireFile(name: string, file: string, problems: string[]): void {
+function tryCertificate(certFile: string, keyFile: string, problems: string[]): void {
+  const read = (name: string, file: string): Buffer | undefined => {
+    try {
+      return readFileSync(file);
+    } catch (error) {
+      const { code } = error as { code?: string };
+      problems.push(`${name} is ${file}, which cannot be read (${code}); it should name a PEM file`);
+      return undefined;
+    }
+  };
+  const cert = read('TLS_CERT_FILE', certFile);
+  const key = read('TLS_KEY_FILE', keyFile);
+  if (!cert || !key) return;
   try {
-    accessSync(file, constants.R_OK);
-  } catch {
-    problems.push(`${name} is ${file}, which cannot be read; it should name a PEM file`);
+    createSecureContext({ cert, key });
+  } catch (error) {
+    const { message } = error as Error;
+    problems.push(
+      `TLS_CERT_FILE and TLS_KEY_FILE must be a certificate and the key that belongs to it, both PEM (${message})`,
+    );
   }
 }
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 import { commandError, help } from './cli/help.ts';
 import { ConfigError } from './config.ts';
-import { isUnavailable } from './store/pool.ts';
+import { isRefusedLogin, isUnavailable } from './store/pool.ts';
 
 /** Each command in a file of its own, loaded only when it is asked for. */
 const commands: Record<string, () => Promise<{ run(args: string[]): Promise<void> }>> = {
@@ -12,10 +12,11 @@ const commands: Record<string, () => Promise<{ run(args: string[]): Promise<void
   keys: () => import('./cli/keys.ts'),
 };
 
-const [name = '--help', ...args] = process.argv.slice(2);
+const [given = '--help', ...args] = process.argv.slice(2);
+const name = ['-h', 'help'].includes(given) ? '--help' : given;
 try {
   const load = Object.hasOwn(commands, name) ? commands[name] : undefined;
-  if (name === '--help' || args.includes('--help')) console.log(help(name));
+  if (name === '--help' || args.includes('--help') || args.includes('-h')) console.log(help(name));
   else if (load) await (await load()).run(args);
   else throw commandError(`there is no command "${name}"; intake-server --help lists them`);
 } catch (error) {
@@ -25,21 +26,20 @@ try {
 
 function explain(error: unknown): string {
   if (error instanceof ConfigError) return error.message;
-  if (isUnavailable(error)) {
-    const { code } = error as { code?: string };
-    return `intake-server: the database cannot be reached (${code ?? 'no answer'}); check DATABASE_URL and that PostgreSQL is running`;
-  }
-  const { code, message, address, port } = error as {
-    code?: string;
-    message?: string;
-    address?: string;
-    port?: number;
-  };
-  if (code === 'EADDRINUSE') return `intake-server: port ${port} of ${address} is taken; set PORT to another`;
-  if (code === 'EACCES' || code === 'EADDRNOTAVAIL') {
-    return `intake-server: cannot listen on port ${port} of ${address} (${code}); check HOST and PORT`;
-  }
+  const { code, message = '' } = error as { code?: string; message?: string };
   if (code === 'INTAKE_COMMAND' || code?.startsWith('ERR_PARSE_ARGS')) return `intake-server: ${message}`;
-  if (code === '42P01') return 'intake-server: the database has no tables yet; run intake-server migrate';
-  return error instanceof Error ? (error.stack ?? error.message) : String(error);
+  const reason = explainDatabase(error, code, message);
+  if (reason) return `intake-server: ${reason}`;
+  return error instanceof Error ? (error.stack ?? message) : String(error);
+}
+
+function explainDatabase(error: unknown, code: string | undefined, message: string): string | undefined {
+  if (isRefusedLogin(error)) return `PostgreSQL refuses DATABASE_URL: ${message}`;
+  if (/does not support SSL/.test(message))
+    return 'PostgreSQL does not serve TLS, which sslmode in DATABASE_URL asks for';
+  if (code === '42501')
+    return `the role in DATABASE_URL may not do this: ${message}; migrate as the owner of the schema`;
+  if (code === '42P01') return 'the database has no tables yet; run intake-server migrate';
+  if (!isUnavailable(error)) return undefined;
+  return `the database cannot be reached (${code ?? message}); check DATABASE_URL and that PostgreSQL is running`;
 }

@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import pg from 'pg';
@@ -11,35 +11,49 @@ import { resources } from '../registry/resources.ts';
 import { migrate } from '../store/migrate.ts';
 import { createOrganisation, findOrganisation } from '../store/organisations.ts';
 import { createPool, type Pool } from '../store/pool.ts';
-import { embeddedBinaries, startLocalPostgres } from './local-postgres.ts';
+import { commandError } from './help.ts';
+import { commandOf, embeddedBinaries, startLocalPostgres } from './local-postgres.ts';
 import { startService } from './serve.ts';
 
 const folder = fileURLToPath(new URL('../../.intake', import.meta.url));
+const runningFile = join(folder, 'running');
 const slug = 'demo';
 
 /** Everything in one command, for trying the service out and for working on it. */
 export async function run(): Promise<void> {
+  refuseTwin();
   console.log('Starting PostgreSQL ...');
   const postgres = await startLocalPostgres(folder, embeddedBinaries());
   let service: Awaited<ReturnType<typeof startService>> | undefined;
   const stop = async () => {
     await service?.stop();
     await postgres.stop();
+    rmSync(runningFile, { force: true });
   };
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => void stop());
   try {
     await createDatabase(postgres.url('postgres'));
     await migrate(postgres.url('intake'));
-    const config = readConfig({ DATABASE_URL: postgres.url('intake'), LOG_LEVEL: 'warn' });
+    const config = readConfig({ DATABASE_URL: postgres.url('intake') }, { LOG_LEVEL: 'warn' });
     const pool = createPool(config, () => {});
     const key = await demoKey(pool);
     await pool.end();
     service = await startService(config);
+    writeFileSync(runningFile, `${process.pid} ${service.address}`);
     console.log(welcome(service.address, key, postgres.home));
   } catch (error) {
     await stop();
     throw error;
   }
+}
+
+/** Two of them would take each other's PostgreSQL away. */
+function refuseTwin(): void {
+  const [pid = '', address] = existsSync(runningFile) ? readFileSync(runningFile, 'utf8').split(' ') : [];
+  if (!commandOf(Number(pid)).includes('main.ts dev')) return;
+  throw commandError(
+    `already running at ${address}, as process ${pid}; use that one, or stop it with Ctrl-C first`,
+  );
 }
 
 async function createDatabase(url: string): Promise<void> {

@@ -1,6 +1,6 @@
 const general = `intake-server: data ingestion service
 
-Usage: intake-server <command> [options]
+Usage: intake-server <command> [options]   (in a checkout: node dist/main.js <command> [options])
 
 Commands
   serve           serve the API

@@ -16,6 +16,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
+import { commandError } from './help.ts';
 
 const startTimeoutMs = 30_000;
 const stopTimeoutMs = 30_000;
@@ -36,7 +37,7 @@ export function embeddedBinaries(): string {
     const entry = createRequire(import.meta.url).resolve(packageName);
     return join(dirname(dirname(entry)), 'native', 'bin');
   } catch {
-    throw new Error(
+    throw commandError(
       `no PostgreSQL came with the packages (${packageName}); run npm ci, or serve with DATABASE_URL`,
     );
   }
@@ -148,17 +149,16 @@ function initialise(home: string, data: string, programs: string, account: Accou
 /** A server of an earlier run that was killed before it could stop its PostgreSQL: the data is ours, so is the server. */
 async function stopLeftover(data: string): Promise<void> {
   const pidFile = join(data, 'postmaster.pid');
-  if (!existsSync(pidFile)) return;
-  const pid = Number.parseInt(readFileSync(pidFile, 'utf8'), 10);
-  const until = Date.now() + stopTimeoutMs;
-  while (existsSync(pidFile) && Date.now() < until) {
-    try {
-      process.kill(pid, 'SIGINT');
-    } catch {
-      return; // It is gone; PostgreSQL sees for itself that the file is stale.
-    }
-    await sleep(100);
-  }
+  const pid = existsSync(pidFile) ? Number.parseInt(readFileSync(pidFile, 'utf8'), 10) : 0;
+  const isOurs = () => commandOf(pid).includes(data);
+  if (isOurs()) process.kill(pid, 'SIGINT');
+  for (const until = Date.now() + stopTimeoutMs; isOurs() && Date.now() < until; ) await sleep(100);
+}
+
+/** What that process runs, or nothing where there is none: its number may have gone to a stranger meanwhile. */
+export function commandOf(pid: number): string {
+  if (!(pid > 0)) return '';
+  return spawnSync('ps', ['-o', 'command=', '-p', String(pid)], { encoding: 'utf8' }).stdout ?? '';
 }
 
 async function freePort(): Promise<number> {

@@ -6,7 +6,7 @@ import { createParts } from '../http/operation.ts';
 import { keepHouse } from '../interactions/housekeeping.ts';
 import { limits } from '../limits.ts';
 import { schemaState } from '../store/migrate.ts';
-import { createPool, isUnavailable, type Pool } from '../store/pool.ts';
+import { createPool, isRefusedLogin, isUnavailable, type Pool } from '../store/pool.ts';
 import { commandError } from './help.ts';
 
 export async function run(args: string[]): Promise<void> {
@@ -28,7 +28,7 @@ export async function startService(config: Config): Promise<Service> {
   try {
     await refuseOtherSchema(pool);
     app = await buildApp(createParts(config, pool));
-    const address = await app.listen({ host: config.host, port: config.port });
+    const address = await listen(app, config);
     const stopHousekeeping = startHousekeeping(app, pool);
     const running = app;
     return {
@@ -46,10 +46,20 @@ export async function startService(config: Config): Promise<Service> {
   }
 }
 
+async function listen(app: FastifyInstance, { host, port }: Config): Promise<string> {
+  try {
+    return await app.listen({ host, port });
+  } catch (error) {
+    const { code } = error as { code?: string };
+    if (code === 'EADDRINUSE') throw commandError(`port ${port} of ${host} is taken; set PORT to another`);
+    throw commandError(`cannot listen on port ${port} of ${host} (${code}); check HOST and PORT`);
+  }
+}
+
 /** A database that is away may come back, and /health/ready tells; one with another schema will not change by itself. */
 async function refuseOtherSchema(pool: Pool): Promise<void> {
   const state = await schemaState(pool).catch((error: unknown) => {
-    if (isUnavailable(error)) return 'current';
+    if (isUnavailable(error) && !isRefusedLogin(error)) return 'current';
     throw error;
   });
   if (state === 'behind')

@@ -39,18 +39,21 @@ export async function buildApp(parts: Parts): Promise<FastifyInstance> {
 
 function addHooks(app: FastifyInstance, parts: Parts, admitted: WeakMap<FastifyRequest, Admitted>): void {
   let closing = false;
+  // Kept apart from what was admitted: the log names the key of a request that was refused, too.
+  const keyIds = new WeakMap<FastifyRequest, string>();
   app.addHook('preClose', async () => {
     closing = true;
   });
   app.addHook('onRequest', async (request, reply) => {
     reply.header('x-request-id', request.id);
     if (closing) throw new RequestError('shutting_down', { headers: { connection: 'close' } });
-    admitted.set(request, await admit(request, parts));
+    const recognise = ({ keyId }: { keyId: string }) => keyIds.set(request, keyId);
+    admitted.set(request, await admit(request, parts, recognise));
     normaliseEncoding(request);
   });
   app.addHook('onResponse', async (request, reply) => {
     const { method, routeOptions } = request;
-    const keyId = admitted.get(request)?.principal?.keyId;
+    const keyId = keyIds.get(request);
     const durationMs = Math.round(reply.elapsedTime);
     // The route, never the address: a query may hold what identifies a person.
     request.log.info(

@@ -13,7 +13,11 @@ export function parseBody(bytes: Buffer | undefined): unknown {
   }
   try {
     return JSON.parse(text);
-  } catch {
-    throw new RequestError('malformed_json');
+  } catch (error) {
+    // Of what the parser says only the place is repeated: the rest quotes the body.
+    const [place] = / at position \d+/.exec((error as Error).message) ?? [' at its end'];
+    throw new RequestError('malformed_json', {
+      message: `The body is not valid JSON${place}; send one JSON object.`,
+    });
   }
 }

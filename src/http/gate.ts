@@ -24,7 +24,11 @@ export interface Admitted {
  * The checks that come before a body is read, in the order that decides which of several failures is told: HTTPS, key,
  * address, method, permission, parameters.
  */
-export async function admit(request: FastifyRequest, { config, keys }: Parts): Promise<Admitted> {
+export async function admit(
+  request: FastifyRequest,
+  { config, keys }: Parts,
+  onRecognised: (principal: Principal) => void,
+): Promise<Admitted> {
   const hosts = countHosts(request.raw.rawHeaders);
   if (hosts > 1 || (hosts === 0 && request.raw.httpVersion === '1.1'))
     throw new RequestError('malformed_request');
@@ -36,6 +40,7 @@ export async function admit(request: FastifyRequest, { config, keys }: Parts): P
   const principal = isPublic(request.url)
     ? undefined
     : await authenticate(keys, request.headers.authorization);
+  if (principal) onRecognised(principal);
   if (request.is404) throw unknownAddress(request.url);
   const { allow, operation } = request.routeOptions.config;
   if (allow) throw new RequestError('method_not_allowed', { headers: { allow } });

@@ -1,4 +1,5 @@
 import { limits } from '../limits.ts';
+import { problemCodes } from '../registry/fields.ts';
 import { resourceTypes } from '../registry/resources.ts';
 import type { JsonSchema } from './operation.ts';
 
@@ -57,21 +58,14 @@ export const answerSchemas: Readonly<Record<string, JsonSchema>> = {
     index,
     id: { type: ['string', 'null'], description: "the record's id where it is a UUID" },
     field: { type: ['string', 'null'] },
-    code: {
-      type: 'string',
-      examples: [
-        'required',
-        'wrong_type',
-        'invalid_format',
-        'out_of_range',
-        'too_long',
-        'reference_not_found',
-      ],
-    },
+    code: { type: 'string', enum: [...problemCodes, 'not_stored', 'outcome_unknown'] },
     message: text,
   }),
   Warning: closed({
-    code: { type: 'string', enum: ['unknown_field', 'more_unknown_fields', 'updated_in_future'] },
+    code: {
+      type: 'string',
+      enum: ['unknown_field', 'more_unknown_fields', 'updated_in_future', 'repeated_id'],
+    },
     field: { type: ['string', 'null'] },
     count,
     message: text,

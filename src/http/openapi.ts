@@ -45,6 +45,8 @@ const introduction = `Upload what you know in batches of up to 5,000 records, st
 - **Retries are safe**: a record with a known id replaces what is stored; sending the same again changes nothing.
 - **Every record is answered for**: \`counts\` add up, and \`errors\` names each record, field and reason.
 - **Unknown fields** are ignored and named in \`warnings\`; an unknown query parameter is refused.
+- **Bodies** are JSON in UTF-8, up to 32 MiB, and may be compressed with gzip, br, zstd or deflate.
+- **Date-times** without an offset are taken as UTC.
 - **Request ids**: every answer carries \`X-Request-Id\`; name it when you ask for help.`;
 
 function version(): string {
@@ -124,7 +126,7 @@ function describe(operation: Operation): JsonSchema {
         },
       },
     }),
-    responses: { ...answersOf(operation), ...(permission ? keyedAnswers : {}) },
+    responses: { ...answersOf(operation), ...(permission ? keyedAnswers : {}), default: anyError },
   };
 }
 
@@ -159,8 +161,9 @@ function parametersOf({ pathParameters = {}, query = {}, requestHeaders = {} }: 
   return parameters.length > 0 ? { parameters } : {};
 }
 
-const requestIdHeader = {
+const answerHeaders = {
   'X-Request-Id': { description: 'names this request', schema: { type: 'string', format: 'uuid' } },
+  'Retry-After': { description: 'seconds to wait, with 500 and 503', schema: { type: 'integer' } },
 };
 
 function answersOf({ answers }: Operation): JsonSchema {
@@ -169,7 +172,7 @@ function answersOf({ answers }: Operation): JsonSchema {
       status,
       {
         description,
-        headers: requestIdHeader,
+        headers: answerHeaders,
         content: { 'application/json': { schema, ...(example !== undefined && { example }) } },
       },
     ]),
@@ -177,8 +180,12 @@ function answersOf({ answers }: Operation): JsonSchema {
 }
 
 const error = {
-  headers: requestIdHeader,
+  headers: answerHeaders,
   content: { 'application/json': { schema: { $ref: '#/components/schemas/Error' } } },
+};
+const anyError = {
+  description: 'Any other failure: a method, media type, size or time that cannot be served, or one of ours.',
+  ...error,
 };
 const keyedAnswers = {
   401: { description: 'The API key is missing or invalid.', ...error },

@@ -116,16 +116,22 @@ function summarise(counts: Counts): string {
   return `${counts.received} ${counts.received === 1 ? 'record' : 'records'} received: ${parts.join(', ')}.`;
 }
 
-/** For people: how many failed, and the first few with where and why. Programs read `errors`. */
+/** For people: how many failed, and the first few reasons, each with where it was met first. Programs read `errors`. */
 function explain({ received, failed }: Counts, errors: readonly RecordError[]): string | null {
   if (failed === 0) return null;
-  const shown = errors
-    .slice(0, limits.errorsInSummaryMax)
-    .map(({ index, field, message }) =>
-      field === null ? `record ${index}: ${message}` : `record ${index}: ${field} ${message}`,
-    );
-  const more = errors.length > shown.length ? [`and ${errors.length - shown.length} more in errors`] : [];
-  return `${failed} of ${received} records failed. ${capitalise([...shown, ...more].join('; '))}.`;
+  const alike = new Map<string, RecordError[]>();
+  for (const error of errors) {
+    const reason = error.field === null ? error.message : `${error.field} ${error.message}`;
+    const others = alike.get(reason);
+    if (others) others.push(error);
+    else alike.set(reason, [error]);
+  }
+  const shown = [...alike].slice(0, limits.errorsInSummaryMax).map(([reason, [first, ...others]]) => {
+    const more = others.length > 0 ? ` (and ${others.length} more like it)` : '';
+    return `record ${first?.index}: ${reason}${more}`;
+  });
+  const rest = alike.size > shown.length ? ['further reasons are in errors'] : [];
+  return `${failed} of ${received} records failed. ${capitalise([...shown, ...rest].join('; '))}.`;
 }
 
 function capitalise(sentence: string): string {

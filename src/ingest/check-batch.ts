@@ -61,18 +61,32 @@ export function checkBatch(
   }
   const ids = rows.map((row) => row[0] as string);
   const step = Math.ceil(ids.length / limits.recordsPerSample);
+  const waves = wavesOf(ids);
   return {
     received: records.length,
     refused,
     rows: encodeRows(type, rows),
     indices,
-    referenced: references.map(({ position }) =>
-      uuidArray(new Set(rows.map((row) => row[position] as string))),
-    ),
+    referenced: references.map(({ position }) => uuidArray(distinct(rows, position))),
     sample: uuidArray(ids.filter((_, at) => at % step === 0)),
-    waves: wavesOf(ids),
-    warnings: warnings.list(),
+    waves,
+    warnings: [...warnings.list(), ...repeatedIds(idField, ids.length - (waves[0]?.length ?? 0))],
   };
+}
+
+/** The ids in one column, each once; a reference that is left out refers to nothing. */
+function distinct(rows: readonly Row[], position: number): Set<string> {
+  const ids = new Set<string>();
+  for (const row of rows) {
+    const id = row[position] as string | null;
+    if (id !== null) ids.add(id);
+  }
+  return ids;
+}
+
+function repeatedIds(field: string, count: number): Warning[] {
+  const message = 'came more than once in this batch; each record took effect in the order sent';
+  return count > 0 ? [{ code: 'repeated_id', field, count, message }] : [];
 }
 
 /**

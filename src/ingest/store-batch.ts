@@ -2,7 +2,7 @@ import { limits } from '../limits.ts';
 import { type ResourceType, referenceNotFound, referencesOf } from '../registry/resources.ts';
 import type { FieldProblem } from '../registry/validate.ts';
 import { compare } from '../store/compare.ts';
-import { type EncodedRows, pickRows, uuidAt } from '../store/encoded-rows.ts';
+import { type EncodedRows, pickRows, uuidAt, uuidsOf } from '../store/encoded-rows.ts';
 import { insertNew } from '../store/insert-new.ts';
 import { lookUp } from '../store/look-up.ts';
 import { type Client, inTransaction, isConflict, type Pool } from '../store/pool.ts';
@@ -80,13 +80,14 @@ function failDangling(
   missing: readonly ReadonlySet<string>[],
   outcomes: Outcome[],
 ): void {
+  const columns = referencesOfType(type).map(({ position }) =>
+    uuidsOf(rows.arrays[position] as Buffer, rows.count),
+  );
   for (let place = 0; place < rows.count; place++) {
-    const problems = referencesOfType(type).flatMap(
-      ({ field, position, type: referenced }, at): FieldProblem[] => {
-        const id = uuidAt(rows.arrays[position] as Buffer, place);
-        return missing[at]?.has(id) ? [{ field, ...referenceNotFound(referenced) }] : [];
-      },
-    );
+    const problems = referencesOfType(type).flatMap(({ field, type: referenced }, at): FieldProblem[] => {
+      const id = columns[at]?.[place] ?? null;
+      return id !== null && missing[at]?.has(id) ? [{ field, ...referenceNotFound(referenced) }] : [];
+    });
     if (problems.length > 0) outcomes[place] = failed(idAt(rows, place), problems);
   }
 }

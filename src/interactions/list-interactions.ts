@@ -36,7 +36,11 @@ const paging = {
   from: dateTime({ description: 'received at this instant or later' }),
   to: dateTime({ description: 'received before this instant' }),
   cursor: uuid({ description: 'the `next_cursor` of the page before' }),
-  limit: integer({ minimum: 1, maximum: limits.interactionsPerPageMax, description: 'how many a page' }),
+  limit: integer({
+    minimum: 1,
+    maximum: limits.interactionsPerPageMax,
+    description: `how many a page, ${limits.interactionsPerPageDefault} unless said`,
+  }),
 };
 
 export const interactionFilters: Readonly<Record<string, Field>> = Object.fromEntries(

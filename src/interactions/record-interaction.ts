@@ -3,7 +3,7 @@ import { type Detail, RequestError } from '../errors.ts';
 import { limits } from '../limits.ts';
 import { eventTime, type ItemType, interaction, itemTypes } from '../registry/interaction.ts';
 import { type ResourceType, referenceNotFound } from '../registry/resources.ts';
-import { compileCheck, type Row } from '../registry/validate.ts';
+import { compileCheck, isRecord, type Row } from '../registry/validate.ts';
 import { type Warning, WarningCounter } from '../registry/warnings.ts';
 import { claimIdempotencyKey } from '../store/idempotency-keys.ts';
 import {
@@ -59,7 +59,12 @@ export async function recordInteraction(
 function readInteraction(organisationId: string, body: unknown, warnings: WarningCounter): NewInteraction {
   const { row, problems } = check(body, warnings.unknownField);
   if (problems) {
-    const details = problems.map(({ field, code, message }) => ({ field: field ?? 'body', code, message }));
+    const details: Detail[] = problems.map(({ field, code, message }) => ({
+      field: field ?? 'body',
+      code,
+      message,
+    }));
+    if (isRecord(body) && Object.hasOwn(body, 'records')) details.unshift(wrapped);
     throw new RequestError('invalid_request', { details });
   }
   const instant = eventTime(fieldOf(row, 'event_timestamp') as string | number);
@@ -72,6 +77,12 @@ function readInteraction(organisationId: string, body: unknown, warnings: Warnin
     eventTime: instant,
   };
 }
+
+const wrapped: Detail = {
+  field: 'records',
+  code: 'unknown_field',
+  message: 'is for uploads; an interaction is sent by itself, its fields at the top of the body',
+};
 
 function fieldOf(row: Row, field: keyof typeof interaction) {
   return row[fields.indexOf(field)] ?? null;

@@ -11,16 +11,18 @@ export interface Problem {
   readonly message: string;
 }
 
-export type ProblemCode =
-  | 'required'
-  | 'wrong_type'
-  | 'invalid_format'
-  | 'invalid_value'
-  | 'invalid_characters'
-  | 'too_long'
-  | 'out_of_range'
-  | 'reference_not_found'
-  | 'not_an_object';
+export const problemCodes = [
+  'required',
+  'wrong_type',
+  'invalid_format',
+  'invalid_value',
+  'invalid_characters',
+  'too_long',
+  'out_of_range',
+  'reference_not_found',
+  'not_an_object',
+] as const;
+export type ProblemCode = (typeof problemCodes)[number];
 
 export type ColumnType = 'uuid' | 'text' | 'date' | 'timestamptz' | 'numeric' | 'float8' | 'bool' | 'jsonb';
 
@@ -176,7 +178,7 @@ export function date(options: Description = {}) {
 const notDateTime: Problem = {
   code: 'invalid_format',
   message:
-    'must be an ISO 8601 date-time, such as 2026-03-14T09:26:53Z; without an offset it is taken as UTC',
+    'must be an ISO 8601 date-time with a T before the time, such as 2026-03-14T09:26:53Z; without an offset it is taken as UTC',
 };
 
 export function dateTime(options: Description = {}) {
@@ -220,9 +222,13 @@ export function number(options: Range & Description = {}) {
 }
 
 function describeRange({ minimum, exclusiveMinimum, maximum }: Range): string {
-  if (exclusiveMinimum !== undefined) return `greater than ${exclusiveMinimum}`;
   if (minimum !== undefined && maximum !== undefined) return `from ${minimum} to ${maximum}`;
-  return minimum === undefined ? 'a number' : `${minimum} or more`;
+  const bounds = [
+    exclusiveMinimum === undefined ? [] : `greater than ${exclusiveMinimum}`,
+    minimum === undefined ? [] : `${minimum} or more`,
+    maximum === undefined ? [] : `${maximum} or less`,
+  ];
+  return bounds.flat().join(' and ') || 'a number';
 }
 
 /** A whole number written in digits, as a query parameter is. */
@@ -243,7 +249,7 @@ export function integer(options: { minimum: number; maximum: number } & Descript
   } satisfies Field;
 }
 
-const wantsBoolean: Problem = { code: 'wrong_type', message: 'must be true or false' };
+const wantsBoolean: Problem = { code: 'wrong_type', message: 'must be true or false, without quotes' };
 
 export function boolean(options: Description = {}) {
   return {
@@ -280,7 +286,15 @@ export function optional<F extends Field>(field: F): Omit<F, 'required'> & { req
     type: [...types, 'null'],
     ...(schema.enum && { enum: [...schema.enum, null] }),
   };
-  return { ...field, schema: nullable, required: false };
+  return { ...field, schema: nullable, required: false, read: readOptional(field) };
+}
+
+/** An export writes an empty cell as an empty string; where that is no value, what to do is worth saying. */
+function readOptional({ read }: Field): Field['read'] {
+  const ofEmpty = read('');
+  if (!isProblem(ofEmpty)) return read;
+  const empty: Problem = { code: ofEmpty.code, message: 'is empty; send null or leave the field out' };
+  return (value) => (value === '' ? empty : read(value));
 }
 
 interface Nullable {

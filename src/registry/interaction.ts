@@ -26,7 +26,8 @@ function eventTimestamp() {
       minimum: 1,
       maximum: latestMs,
       format: 'date-time',
-      description: 'when it happened: epoch seconds, epoch milliseconds, or an ISO 8601 date-time',
+      description:
+        'when it happened: epoch seconds below 100000000000, epoch milliseconds from there on, or an ISO 8601 date-time',
     }),
     column: 'jsonb',
     required: true,

@@ -2,7 +2,7 @@ import { limits } from '../limits.ts';
 
 /** Something about a batch that its sender should know, though no record failed for it. */
 export interface Warning {
-  readonly code: 'unknown_field' | 'more_unknown_fields' | 'updated_in_future';
+  readonly code: 'unknown_field' | 'more_unknown_fields' | 'updated_in_future' | 'repeated_id';
   readonly field: string | null;
   /** How many times it was met. */
   readonly count: number;
@@ -30,11 +30,11 @@ export class WarningCounter {
   list(): Warning[] {
     const warnings: Warning[] = [];
     for (const [field, count] of this.#unknownFields) {
-      const message = 'is not a field of this type and was ignored; check its spelling';
+      const message = 'is not known here and was ignored; check its spelling';
       warnings.push({ code: 'unknown_field', field, count, message });
     }
     if (this.#moreUnknownFields > 0) {
-      const message = 'further fields that are not of this type were ignored';
+      const message = 'further names that are not known here were ignored';
       warnings.push({ code: 'more_unknown_fields', field: null, count: this.#moreUnknownFields, message });
     }
     if (this.#updatedInFuture > 0) {

@@ -41,9 +41,24 @@ function pickElements(array: Buffer, places: readonly number[]): Buffer {
   return picked.subarray(0, to);
 }
 
+/** The UUIDs of an array, null where there is none. */
+export function uuidsOf(array: Buffer, count: number): (string | null)[] {
+  const ids: (string | null)[] = [];
+  let at = arrayHeaderBytes;
+  for (let place = 0; place < count; place++) {
+    const isNull = array.readInt32BE(at) < 0;
+    ids.push(isNull ? null : uuidFrom(array, at + 4));
+    at += isNull ? 4 : uuidArrayStride;
+  }
+  return ids;
+}
+
 /** The UUID at that place of an array that has no nulls. */
 export function uuidAt(array: Buffer, place: number): string {
-  const at = arrayHeaderBytes + place * uuidArrayStride + 4;
+  return uuidFrom(array, arrayHeaderBytes + place * uuidArrayStride + 4);
+}
+
+function uuidFrom(array: Buffer, at: number): string {
   const hex = array.toString('hex', at, at + 16);
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`;
 }

@@ -114,6 +114,11 @@ export function isUnavailable(error: unknown): boolean {
   );
 }
 
+/** True where PostgreSQL answered, and does not know the user, the password or the database. */
+export function isRefusedLogin(error: unknown): boolean {
+  return error instanceof pg.DatabaseError && /^(28|3D000)/.test(error.code ?? '');
+}
+
 /**
  * True where a statement that commits failed without PostgreSQL's word on it. An error that PostgreSQL reports means it
  * did not happen, unless it came with the end of the connection.

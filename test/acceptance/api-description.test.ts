@@ -3,6 +3,7 @@ import { validate } from '@scalar/openapi-parser';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Answer, type Api, apiOf } from '../support/api.ts';
 import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
+import { recordTypes } from './record-types.ts';
 
 interface Described {
   readonly operationId: string;
@@ -39,8 +40,13 @@ it('is served as it is committed, to anyone', async () => {
   expect(served.body).toEqual(committed);
 });
 
-it('describes the fourteen uploads, interactions and health', () => {
-  expect(operations.filter(({ path }) => path.startsWith('/v1/data/'))).toHaveLength(14);
+it('describes the uploads of the types that the contract has, interactions and health', () => {
+  const uploads = operations.map(({ path }) => path).filter((path) => path.startsWith('/v1/data/'));
+  expect(uploads.toSorted()).toEqual(
+    Object.keys(recordTypes)
+      .map((type) => `/v1/data/${type}`)
+      .toSorted(),
+  );
   expect(operations.map(({ operation }) => operation.operationId)).toEqual(
     expect.arrayContaining([
       'record-interaction',

@@ -45,7 +45,7 @@ async function startDev(folder: string, identity: { uid?: number; gid?: number }
   child.stdout?.on('data', (chunk) => (output += chunk));
   child.stderr?.on('data', (chunk) => (output += chunk));
   const url = `http://127.0.0.1:${port}`;
-  while (!output.includes('Ctrl-C')) {
+  while (!output.includes('Ctrl-C stops it')) {
     if (child.exitCode !== null) throw new Error(`npm run dev ended:\n${output}`);
     await new Promise((resolve) => setTimeout(resolve, 50));
   }
@@ -136,6 +136,16 @@ describe('npm run dev', () => {
     const second = await startDev(folder);
     expect(second.key).toBe(first.key);
     await ctrlC(second);
+    expect(leftovers(folder)).toEqual([]);
+  }, 60_000);
+
+  it('does not disturb one that is running already', async () => {
+    const folder = scratchCopy();
+    folders.push(folder);
+    const first = await startDev(folder);
+    await expect(startDev(folder)).rejects.toThrow(`already running at ${first.url}`);
+    expect((await apiOf(first.url, first.key).batch('shops', [shop])).counts).toMatchObject({ created: 1 });
+    await ctrlC(first);
     expect(leftovers(folder)).toEqual([]);
   }, 60_000);
 });

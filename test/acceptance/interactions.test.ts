@@ -216,8 +216,8 @@ describe('fields', () => {
     expectError(await api.post('/user-interactions', body), 400, ['body']);
   });
 
-  it('Interaction: what is wrapped in records is refused', async () => {
-    const required = ['interaction_type', 'item_type', 'item_id', 'event_timestamp'];
+  it('Interaction: what is wrapped in records is refused, and told so', async () => {
+    const required = ['records', 'interaction_type', 'item_type', 'item_id', 'event_timestamp'];
     expectError(await api.post('/user-interactions', { records: [minimal()] }), 400, required);
   });
 

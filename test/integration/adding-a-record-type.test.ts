@@ -143,11 +143,13 @@ it('a type is one entry and one migration, as the page says', async () => {
     { ...voucher, value: 0 },
     { ...voucher, code: '' },
     { ...voucher, expires: '30 February' },
+    { ...voucher, offer_id: '99999999-9999-4999-8999-999999999999' },
   ]);
   expect(wrong.errors).toMatchObject([
     { index: 0, field: 'value', code: 'out_of_range' },
     { index: 1, field: 'code', code: 'required' },
     { index: 2, field: 'expires', code: 'invalid_format' },
+    { index: 3, field: 'offer_id', code: 'reference_not_found' },
   ]);
 });
 
