@@ -51,6 +51,10 @@ const table = {
     503,
     'The database schema is behind this version; the operator runs intake-server migrate.',
   ],
+  overloaded: [
+    503,
+    'More is arriving than can be written just now; nothing was stored. Send the request again.',
+  ],
   shutting_down: [503, 'This process is stopping; send the request again.'],
 } as const satisfies Record<string, readonly [status: number, message: string]>;
 

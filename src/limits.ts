@@ -10,6 +10,13 @@ export const limits = {
   headersTimeoutMs: 20_000,
   requestTimeoutMs: 120_000,
   keepAliveTimeoutMs: 75_000,
+  /** A connection on which nothing moves, in either direction: longer than any statement may take. */
+  socketIdleTimeoutMs: 180_000,
+  connectionsMax: 10_000,
+  databaseConnectTimeoutMs: 5_000,
+  /** How much longer than PostgreSQL itself we wait for a statement to be ended. */
+  databaseGraceMs: 5_000,
+  parameterProblemsMax: 20,
   textCodePointsMax: 1_000,
   branchListCodePointsMax: 20_000,
   interactionUserCodePointsMax: 255,
@@ -29,6 +36,7 @@ export const limits = {
   interactionPartitionsAheadMonths: 6,
   interactionsPerStatementMax: 500,
   interactionWritersMax: 3,
+  interactionsWaitingMax: 10_000,
   /** Below the five seconds within which a revoked key must be refused. */
   keyKnownMs: 3_000,
   keysKnownMax: 10_000,

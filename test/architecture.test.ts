@@ -62,6 +62,7 @@ it('only one folder knows each outside thing', () => {
     users(/^(fastify$|@fastify\/|@scalar\/)/).filter((folder) => folder !== 'http' && folder !== 'cli'),
   ).toEqual([]);
   expect(users(/^typebox/)).toEqual(['registry']);
+  expect(users(/^pg$/).toSorted()).toEqual(['cli', 'store']); // The commands make databases of their own.
   expect(users(/^node-pg-migrate$/)).toEqual(['store']);
 });
 

@@ -95,7 +95,7 @@ function interactionSchemas(): Record<string, JsonSchema> {
   };
 }
 
-export function objectSchema(fields: Readonly<Record<string, Field>>): JsonSchema {
+function objectSchema(fields: Readonly<Record<string, Field>>): JsonSchema {
   const entries = Object.entries(fields);
   return {
     type: 'object',

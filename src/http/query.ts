@@ -1,4 +1,5 @@
 import { type Detail, RequestError } from '../errors.ts';
+import { limits } from '../limits.ts';
 import { type Field, isProblem, type Scalar } from '../registry/fields.ts';
 
 /** What was asked for, as it was read: an instant is a count, a limit a number. */
@@ -11,9 +12,10 @@ export function readQuery(fields: Readonly<Record<string, Field>>, url: string):
   for (const [name, value] of parametersOf(url)) {
     const field = Object.hasOwn(fields, name) ? fields[name] : undefined;
     const problem = field ? readParameter(field, name, value, query) : unknownParameter(fields);
-    if (problem) details.push({ field: name.slice(0, 64), ...problem });
+    if (problem) details.push({ field: name.slice(0, limits.unknownFieldNameCharactersMax), ...problem });
   }
-  if (details.length > 0) throw new RequestError('invalid_request', { details: details.slice(0, 20) });
+  if (details.length > 0)
+    throw new RequestError('invalid_request', { details: details.slice(0, limits.parameterProblemsMax) });
   return query;
 }
 

@@ -10,8 +10,8 @@ import fastify, {
 import type { Config } from '../config.ts';
 import { RequestError } from '../errors.ts';
 import { limits } from '../limits.ts';
+import { serializeError } from '../store/loggable-error.ts';
 import { handleClientError, handleError } from './error-handler.ts';
-import { serializeError } from './log.ts';
 
 /** An empty server with every timeout and bound set; the framework leaves most of them open. */
 export function createServer(config: Config): FastifyInstance {
@@ -27,6 +27,7 @@ export function createServer(config: Config): FastifyInstance {
     bodyLimit: config.bodyBytesMax,
     requestTimeout: limits.requestTimeoutMs,
     keepAliveTimeout: limits.keepAliveTimeoutMs,
+    connectionTimeout: limits.socketIdleTimeoutMs,
     return503OnClosing: false,
     trustProxy: config.trustedProxy.length > 0 ? [...config.trustedProxy] : false,
     clientErrorHandler: handleClientError,
@@ -44,6 +45,7 @@ export function createServer(config: Config): FastifyInstance {
   const app = config.tls
     ? fastify({ ...options, https: { ...http, ...readCertificate(config.tls) } })
     : fastify({ ...options, http });
+  app.server.maxConnections = limits.connectionsMax;
   app.server.on('checkExpectation', refuseExpectation);
   return app as unknown as FastifyInstance;
 }

@@ -54,7 +54,7 @@ export async function ingestRequest(
     let outcomes: readonly Outcome[];
     let broken: BatchProblem | undefined;
     try {
-      if (databaseAway) throw new DatabaseAway();
+      if (databaseAway && checked.rows.count > 0) throw new DatabaseAway();
       outcomes = await storeBatch(pool, organisationId, type, checked);
     } catch (error) {
       databaseAway ||= isUnavailable(error);

@@ -21,8 +21,8 @@ export async function storeBatch(
   const stored =
     batch.rows.count === 0
       ? []
-      : await retryConflicts(() =>
-          inTransaction(pool, (client) => storeRows(client, organisationId, type, batch)),
+      : await retryConflicts((mayGuess) =>
+          inTransaction(pool, (client) => storeRows(client, organisationId, type, batch, mayGuess)),
         );
   return outcomesOf(batch, (place) => stored[place] as Outcome);
 }
@@ -40,13 +40,17 @@ export function idAt({ arrays }: EncodedRows, place: number): string {
   return uuidAt(arrays[0] as Buffer, place);
 }
 
-/** A transaction that PostgreSQL sacrificed to another's did nothing: it is simply run again. */
-async function retryConflicts<T>(run: () => Promise<T>): Promise<T> {
+/** What looked new was stored already and has changed: it has to be begun again, for the sake of the order of locks. */
+class GuessedWrong extends Error {}
+
+/** A transaction that PostgreSQL sacrificed to another's did nothing: it is simply run again, without guessing. */
+async function retryConflicts<T>(run: (mayGuess: boolean) => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt++) {
     try {
-      return await run();
+      return await run(attempt === 1);
     } catch (error) {
-      if (!isConflict(error) || attempt === limits.batchAttemptsMax) throw error;
+      const again = error instanceof GuessedWrong || isConflict(error);
+      if (!again || attempt === limits.batchAttemptsMax) throw error;
     }
   }
 }
@@ -57,20 +61,27 @@ async function storeRows(
   organisationId: string,
   type: ResourceType,
   { rows, sample, referenced, waves }: CheckedBatch,
+  mayGuess: boolean,
 ): Promise<Outcome[]> {
   const { missing, seenBefore } = await lookUp(client, organisationId, type, sample, referenced);
   const outcomes: Outcome[] = new Array(rows.count);
   const dangles = missing.some((ids) => ids.size > 0);
   if (dangles) failDangling(type, rows, missing, outcomes);
+  const comesAgain = new Set((waves[1] ?? []).map((place) => idAt(rows, place)));
   for (const [at, wave] of waves.entries()) {
-    const sound = dangles ? wave.filter((place) => outcomes[place] === undefined) : wave;
-    if (sound.length === 0) continue;
-    const looksNew = at === 0 && !seenBefore;
-    const stored = await storeWave(client, organisationId, type, pickRows(rows, sound), looksNew);
-    for (const [position, place] of sound.entries()) outcomes[place] = stored[position] as Outcome;
+    const places = dangles ? wave.filter((place) => outcomes[place] === undefined) : wave;
+    if (places.length === 0) continue;
+    const picked = pickRows(rows, places);
+    const guess = at === 0 && mayGuess && !seenBefore && comesAgain.size === 0;
+    const stored = guess
+      ? await storeNew(client, organisationId, type, picked)
+      : await storeKnown(client, organisationId, type, picked, at === 0 ? comesAgain : noIds);
+    for (const [position, place] of places.entries()) outcomes[place] = stored[position] as Outcome;
   }
   return outcomes;
 }
+
+const noIds: ReadonlySet<string> = new Set();
 
 const referencesOfType = perType(referencesOf);
 
@@ -93,41 +104,55 @@ function failDangling(
 }
 
 /**
- * Two ways to the same end. What looks new is inserted, and only what turns out to be stored is compared; what looks as
- * if it had been sent before is compared first. The guess decides how fast it goes, never what the answer is.
+ * Two ways to the same end. What looks new is inserted at once, and only what turns out to be stored is compared; what
+ * looks as if it had been sent before is compared first. The guess decides how fast it goes, never what the answer is.
  */
-async function storeWave(
+async function storeNew(
   client: Client,
   organisationId: string,
   type: ResourceType,
   rows: EncodedRows,
-  looksNew: boolean,
 ): Promise<Outcome[]> {
-  if (!looksNew) return storeKnown(client, organisationId, type, rows);
   const outcomes: Outcome[] = new Array(rows.count).fill(created);
   const known = await insertNew(client, organisationId, type, rows);
-  if (known.length > 0) {
-    const stored = await storeKnown(client, organisationId, type, pickRows(rows, known));
-    for (const [position, place] of known.entries()) outcomes[place] = stored[position] as Outcome;
-  }
+  if (known.length === 0) return outcomes;
+  const compared = await compare(client, organisationId, type, pickRows(rows, known));
+  // Updating them now would lock rows out of order, and two such uploads could wait for each other.
+  if (compared.differing.length > 0) throw new GuessedWrong();
+  for (const place of known) outcomes[place] = unchanged;
+  for (const position of compared.stale) outcomes[known[position] as number] = stale;
   return outcomes;
 }
 
+/**
+ * Compares, and writes what differs. An id that comes again in a later wave is written now even if nothing changes, so
+ * that this one statement takes every lock that the batch will need, in order.
+ */
 async function storeKnown(
   client: Client,
   organisationId: string,
   type: ResourceType,
   rows: EncodedRows,
+  comesAgain: ReadonlySet<string>,
 ): Promise<Outcome[]> {
   const outcomes: Outcome[] = new Array(rows.count).fill(unchanged);
   const compared = await compare(client, organisationId, type, rows);
   for (const place of compared.stale) outcomes[place] = stale;
-  if (compared.differing.length > 0) {
-    const written = await upsert(client, organisationId, type, pickRows(rows, compared.differing));
+  const places =
+    comesAgain.size === 0 ? compared.differing : withThoseOf(comesAgain, rows, compared.differing);
+  if (places.length > 0) {
+    const written = await upsert(client, organisationId, type, pickRows(rows, places));
     for (const place of compared.differing)
       outcomes[place] = outcomeNamed[written.get(idAt(rows, place)) ?? 'stale'];
   }
   return outcomes;
+}
+
+function withThoseOf(ids: ReadonlySet<string>, rows: EncodedRows, differing: readonly number[]): number[] {
+  const differs = new Set(differing);
+  return Array.from({ length: rows.count }, (_, place) => place).filter(
+    (place) => differs.has(place) || ids.has(idAt(rows, place)),
+  );
 }
 
 const outcomeNamed = { created, updated, stale };

@@ -8,7 +8,15 @@ import type { Pool } from '../store/pool.ts';
  * day. Every process does it; the work is idempotent and what is done already costs next to nothing.
  */
 export async function keepHouse(pool: Pool): Promise<void> {
-  await ensurePartitions(pool, limits.interactionPartitionsAheadMonths);
+  const done = await Promise.allSettled([
+    ensurePartitions(pool, limits.interactionPartitionsAheadMonths),
+    purge(pool),
+  ]);
+  const failure = done.find((result) => result.status === 'rejected');
+  if (failure) throw failure.reason;
+}
+
+async function purge(pool: Pool): Promise<void> {
   const forgottenBefore = new Date(Date.now() - limits.idempotencyKeyLifeMs);
   while ((await purgeIdempotencyKeys(pool, forgottenBefore, limits.purgeRowsMax)) === limits.purgeRowsMax);
 }

@@ -1,7 +1,7 @@
 import { RequestError } from '../errors.ts';
 import { limits } from '../limits.ts';
 import { insertInteractions, type NewInteraction } from '../store/interactions.ts';
-import { leavesOutcomeOpen, type Pool } from '../store/pool.ts';
+import { isUnavailable, leavesOutcomeOpen, type Pool } from '../store/pool.ts';
 
 interface Waiting {
   readonly added: NewInteraction;
@@ -18,6 +18,8 @@ interface Waiting {
 export class InteractionWriter {
   readonly #pool: Pool;
   readonly #waiting = new Map<string, Waiting[]>();
+  /** Those that wait and those that are being written. */
+  #count = 0;
   #writing = 0;
   #scheduled = false;
 
@@ -26,12 +28,14 @@ export class InteractionWriter {
   }
 
   write(added: NewInteraction): Promise<boolean> {
-    return new Promise((resolve, reject) => {
+    if (this.#count >= limits.interactionsWaitingMax) return Promise.reject(new RequestError('overloaded'));
+    this.#count++;
+    return new Promise<boolean>((resolve, reject) => {
       const others = this.#waiting.get(added.organisationId);
       if (others) others.push({ added, resolve, reject });
       else this.#waiting.set(added.organisationId, [{ added, resolve, reject }]);
       this.#schedule();
-    });
+    }).finally(() => this.#count--);
   }
 
   /** After the requests that have arrived already have been read, and before any that has not. */
@@ -64,7 +68,7 @@ export class InteractionWriter {
     } catch (error) {
       // A statement that PostgreSQL refused wrote nothing. One row may be to blame, and its neighbours are not: each is
       // tried by itself.
-      if (batch.length > 1 && !(error instanceof RequestError) && !leavesOutcomeOpen(error)) {
+      if (batch.length > 1 && !(error instanceof RequestError) && !isUnavailable(error)) {
         for (const waiting of batch) await this.#writeBatch(organisationId, [waiting]);
       } else {
         for (const { reject } of batch) reject(error);

@@ -254,7 +254,6 @@ export const resources = {
 } satisfies Record<string, Resource>;
 
 export type ResourceType = keyof typeof resources;
-export type RecordOfType<T extends ResourceType> = RecordOf<(typeof resources)[T]['fields']>;
 
 export const resourceTypes = Object.keys(resources) as ResourceType[];
 

@@ -98,8 +98,8 @@ function writeText(buffer: Buffer, value: Scalar, at: number): number {
   return at + length;
 }
 
-/** The 17 digits of a double spread over six groups at the most; empty groups beyond them are not written. */
-const numericBytesMax = 8 + 2 * 6;
+/** The 17 digits of a double spread over five groups of four at the most; empty groups around them are not written. */
+const numericBytesMax = 8 + 2 * 5;
 
 /**
  * Writes the shortest decimal of a double: a sign, and groups of four digits of which the first weighs 10000^weight.
@@ -141,12 +141,10 @@ function decimalsOf(fraction: number): number {
 }
 
 function writeLongNumeric(buffer: Buffer, value: number, at: number): number {
-  const [mantissa = '', exponentText = '0'] = Math.abs(value).toString().split('e');
-  const [whole = '', fraction = ''] = mantissa.split('.');
-  const exponent = Number(exponentText);
-  const digits = whole + fraction;
+  const [mantissa = '', exponent] = Math.abs(value).toExponential().split('e');
+  const digits = mantissa.replace('.', '');
   // The point stands after this many of the digits; groups are counted from it in both directions.
-  const point = whole.length + exponent;
+  const point = Number(exponent) + 1;
   const weight = Math.ceil(point / 4) - 1;
   const padded = '0'.repeat((weight + 1) * 4 - point) + digits;
   let next = at + 8;

@@ -6,7 +6,8 @@ import { perType, tableOf } from './tables.ts';
 /**
  * Looks for the records that say something new: those that are not stored, and those that differ from what is. An
  * unchanged row that reached `on conflict` would be locked and logged even though nothing is set: for 50,000 of them
- * 142 ms and 5.7 MB of WAL, against 16 ms and none when they are found here. `offset 0` is explained in look-up.ts.
+ * 142 ms and 5.7 MB of WAL, against 16 ms and none when they are found here. `offset 0` is explained
+ * at `exists` in tables.ts.
  */
 const statement = perType((type) => {
   const { name, id, columns, arrays } = tableOf(type);

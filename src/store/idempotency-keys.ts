@@ -59,7 +59,8 @@ export async function purgeIdempotencyKeys(
   rowsMax: number,
 ): Promise<number> {
   const { rowCount } = await pool.query(
-    `delete from interaction_idempotency_keys where (organisation_id, idempotency_key) in (
+    // The age is asked twice: a key that is claimed anew meanwhile passes the inner question, and must not pass both.
+    `delete from interaction_idempotency_keys where claimed_at < $1 and (organisation_id, idempotency_key) in (
        select organisation_id, idempotency_key from interaction_idempotency_keys where claimed_at < $1 limit $2)`,
     [forgottenBefore, rowsMax],
   );

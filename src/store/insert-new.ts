@@ -41,5 +41,6 @@ export async function insertNew(
     ...passedOver(type),
     values: [organisationId, arrays[0]],
   });
+  if (rows.length + (rowCount ?? 0) !== count) throw new Error('a row was neither written nor stored before');
   return rows.map(({ place }) => place);
 }

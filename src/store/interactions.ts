@@ -1,11 +1,10 @@
 import type { ColumnType, Scalar } from '../registry/fields.ts';
 import { type ItemType, interaction, itemTypes } from '../registry/interaction.ts';
-import type { ResourceType } from '../registry/resources.ts';
 import type { Instant } from '../registry/times.ts';
 import type { Row } from '../registry/validate.ts';
 import { binaryArray } from './binary-array.ts';
 import type { Client, Pool } from './pool.ts';
-import { tableOf } from './tables.ts';
+import { exists } from './tables.ts';
 
 const fields = Object.keys(interaction);
 const columns = ['interaction_id', ...fields, 'event_time'];
@@ -18,7 +17,7 @@ const types: readonly ColumnType[] = [
 
 /**
  * Checks both references of each row and writes those that have them, all of one organisation, in one statement. `case`
- * looks in the one table that the kind of item names; `offset 0` is explained in look-up.ts.
+ * looks in the one table that the kind of item names.
  */
 const insertText = `
   insert into interactions (organisation_id, ${columns.join(', ')})
@@ -29,12 +28,6 @@ const insertText = `
     and case i.item_type ${(Object.keys(itemTypes) as ItemType[]).map((itemType) => `when '${itemType}' then ${exists(itemTypes[itemType], 'i.item_id')}`).join('\n      ')} end
     and (i.student_id is null or ${exists('customers', 'i.student_id')})
   returning interaction_id`;
-
-function exists(type: ResourceType, idExpression: string): string {
-  const { name, id } = tableOf(type);
-  return `exists (
-      select from ${name} t where t.organisation_id = o.organisation_id and t.${id} = ${idExpression} offset 0)`;
-}
 
 export interface NewInteraction {
   readonly organisationId: string;

@@ -1,6 +1,6 @@
 import { type ResourceType, referencesOf } from '../registry/resources.ts';
 import type { Client } from './pool.ts';
-import { perType, tableOf } from './tables.ts';
+import { exists, perType } from './tables.ts';
 
 export interface LookedUp {
   /** Per reference of the type, in the order of `referencesOf`: the ids that do not exist. */
@@ -12,8 +12,7 @@ export interface LookedUp {
 /**
  * One statement that answers two questions about a batch: which of the ids it refers to do not exist, and does it look as
  * if it had been sent before. It sends ids alone, each once. In the ordinary case, new records that refer to known ones,
- * it returns no row. `offset 0` keeps PostgreSQL from joining: a join planned while the table was small would hash all of
- * an organisation's rows, and go on doing so when there are a billion of them.
+ * it returns no row.
  */
 const statement = perType((type) => {
   const references = referencesOf(type);
@@ -21,20 +20,17 @@ const statement = perType((type) => {
     (reference, at) => `
       select ${at} as question, i.id
       from organisations o cross join unnest($${at + 3}::uuid[]) as i(id)
-      where o.organisation_id = $1 and not ${exists(reference.type)}`,
+      where o.organisation_id = $1 and not ${exists(reference.type, 'i.id')}`,
   );
   const seen = `
       select ${references.length} as question, i.id
       from organisations o cross join unnest($2::uuid[]) as i(id)
-      where o.organisation_id = $1 and ${exists(type)}`;
-  return { name: `look-up ${type}`, text: [...missing, seen].join('\n      union all') };
+      where o.organisation_id = $1 and ${exists(type, 'i.id')}`;
+  // Proof that there is an organisation at all: without one every statement finds nothing, and that would read as well.
+  const proof = `
+      select -1 as question, o.organisation_id from organisations o where o.organisation_id = $1`;
+  return { name: `look-up ${type}`, text: [...missing, seen, proof].join('\n      union all') };
 });
-
-function exists(type: ResourceType): string {
-  const { name, id } = tableOf(type);
-  return `exists (
-        select from ${name} t where t.organisation_id = o.organisation_id and t.${id} = i.id offset 0)`;
-}
 
 export async function lookUp(
   client: Client,
@@ -48,11 +44,8 @@ export async function lookUp(
     values: [organisationId, sample, ...referenced],
   });
   const missing = referenced.map(() => new Set<string>());
-  let seenBefore = false;
-  for (const { question, id } of rows) {
-    const unknown = missing[question];
-    if (unknown) unknown.add(id);
-    else seenBefore = true;
-  }
+  if (!rows.some(({ question }) => question === -1)) throw new Error('the organisation is not there');
+  for (const { question, id } of rows) missing[question]?.add(id);
+  const seenBefore = rows.some(({ question }) => question === referenced.length);
   return { missing, seenBefore };
 }

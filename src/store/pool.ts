@@ -1,5 +1,6 @@
 import pg from 'pg';
 import type { Config } from '../config.ts';
+import { limits } from '../limits.ts';
 
 export type Client = pg.PoolClient;
 export type Pool = pg.Pool;
@@ -16,10 +17,10 @@ export function createPool(config: Config, onIdleError: (error: Error) => void):
   const pool = new pg.Pool({
     connectionString: config.databaseUrl,
     max: config.databaseConnectionsMax,
-    connectionTimeoutMillis: Math.min(5_000, config.databaseTimeoutMs),
+    connectionTimeoutMillis: Math.min(limits.databaseConnectTimeoutMs, config.databaseTimeoutMs),
     statement_timeout: config.databaseTimeoutMs,
     // The server ends a slow statement itself; this one is for a server that has stopped answering altogether.
-    query_timeout: config.databaseTimeoutMs + 5_000,
+    query_timeout: config.databaseTimeoutMs + limits.databaseGraceMs,
     idle_in_transaction_session_timeout: config.databaseTimeoutMs,
     application_name: 'intake-server',
     options: '-c timezone=UTC',
@@ -50,14 +51,22 @@ export async function inTransaction<T>(pool: Pool, work: (client: Client) => Pro
     await client.query('begin');
     result = await work(client);
   } catch (error) {
-    await client.query('rollback').then(
-      () => client.release(isUnavailable(error)),
-      () => client.release(true),
-    );
+    await rollBack(client, error);
     throw error;
   }
   await commit(client);
   return result;
+}
+
+/** On a connection that has stopped answering, ROLLBACK would wait out a timeout of its own; closing it rolls back too. */
+async function rollBack(client: Client, because: unknown): Promise<void> {
+  if (isUnavailable(because)) client.release(true);
+  else {
+    await client.query('rollback').then(
+      () => client.release(),
+      () => client.release(true),
+    );
+  }
 }
 
 async function commit(client: Client): Promise<void> {
@@ -86,6 +95,8 @@ const unreachableCodes = new Set([
 ]);
 
 const unavailableStates = new Set([
+  '25P03', // a transaction was idle for too long
+  '25P04', // a transaction took too long
   '25006', // read-only: a standby, or a primary that was demoted
   '57014', // statement timeout
   '57P01', // shut down by the administrator
@@ -100,6 +111,8 @@ const unavailableClasses = new Set(['08', '28', '53', '58']);
 /** True where it is the database that is at fault and not the statement: the same request may succeed later. */
 export function isUnavailable(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
+  // A host with several addresses, each of which was tried.
+  if (error instanceof AggregateError) return error.errors.some(isUnavailable);
   const { code, syscall } = error as { code?: unknown; syscall?: string };
   if (error instanceof pg.DatabaseError) {
     return unavailableStates.has(error.code ?? '') || unavailableClasses.has(error.code?.slice(0, 2) ?? '');

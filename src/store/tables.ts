@@ -27,7 +27,8 @@ export function tableOf(type: ResourceType): Table {
 /**
  * The start of every statement that writes rows of one organisation. `organisations` stands in the `from` so that Citus
  * plans the statement as one task on the node that owns the organisation; without it, or wrapped in a `with`, the rows
- * travel to the coordinator. Ordering by id keeps concurrent uploads of the same records from deadlocking. No id may come
+ * travel to the coordinator. Ordering by id keeps concurrent uploads of the same records from deadlocking, as long as a transaction writes to what is
+ * stored in one such statement. No id may come
  * twice.
  */
 export function insertRows({ name, id, columns, arrays }: Table): string {
@@ -37,6 +38,17 @@ export function insertRows({ name, id, columns, arrays }: Table): string {
       from organisations o cross join unnest(${arrays}) as i(${columns.join(', ')})
       where o.organisation_id = $1
       order by i.${id}`;
+}
+
+/**
+ * Whether an id is stored as a record of the type, as a condition on `o`, the organisation. `offset 0` keeps PostgreSQL
+ * from turning it into a join: one that was planned while the table was small would hash all of an organisation's rows,
+ * and go on doing so when there are a billion of them.
+ */
+export function exists(type: ResourceType, idExpression: string): string {
+  const { name, id } = tableOf(type);
+  return `exists (
+        select from ${name} t where t.organisation_id = o.organisation_id and t.${id} = ${idExpression} offset 0)`;
 }
 
 /** A field may be called `order`. */

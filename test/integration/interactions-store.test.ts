@@ -103,3 +103,38 @@ it('housekeeping forgets idempotency keys after their day, and no sooner', async
   );
   expect(rows.map(({ key }) => key)).toEqual(['key-0', 'key-1', 'key-2', 'key-3', 'key-4']);
 });
+
+describe('interactions that arrive together', () => {
+  const item_id = randomUUID();
+  const record = (key: string, body: object) =>
+    test.app.inject({
+      method: 'POST',
+      url: '/user-interactions',
+      headers: { authorization: `Bearer ${key}` },
+      payload: { interaction_type: 'SHARE', item_type: 'TAG', item_id, event_timestamp: 1, ...body },
+    });
+
+  it('are each answered for themselves, across organisations, good and dangling ones mixed', async () => {
+    const organisations = await Promise.all(['first', 'second'].map((slug) => test.organisation(slug)));
+    for (const { organisationId: owner } of organisations) {
+      await test.pool.query(`insert into tags values ($1, $2, 'vegan', null, null, false)`, [owner, item_id]);
+    }
+    const answers = await Promise.all(
+      Array.from({ length: 1_200 }, (_, n) => {
+        const { key } = organisations[n % 2] as { key: string };
+        return record(key, n % 10 === 0 ? { item_id: randomUUID() } : { user_id: `user-${n}` });
+      }),
+    );
+    expect(answers.map(({ statusCode }) => statusCode)).toEqual(
+      answers.map((_, n) => (n % 10 === 0 ? 400 : 201)),
+    );
+    for (const [at, { organisationId: owner }] of organisations.entries()) {
+      const { rows } = await test.pool.query<{ user_id: string }>(
+        'select user_id from interactions where organisation_id = $1',
+        [owner],
+      );
+      const sent = answers.map((_, n) => n).filter((n) => n % 2 === at && n % 10 !== 0);
+      expect(rows.map(({ user_id }) => user_id).toSorted()).toEqual(sent.map((n) => `user-${n}`).toSorted());
+    }
+  });
+});

@@ -18,7 +18,8 @@ export function serializeError(error: Error): LoggedError {
     return { type: 'DatabaseError', message: `SQLSTATE ${code}`, table, column, constraint, routine, stack };
   }
   const { code } = error as { code?: string };
-  return { type: error.name, code, message: error.message, stack };
+  const cause = error.cause instanceof Error ? serializeError(error.cause) : undefined;
+  return { type: error.name, code, message: error.message, stack, ...(cause && { cause }) };
 }
 
 function framesOf(error: Error): string {
