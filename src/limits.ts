@@ -6,6 +6,10 @@ export const limits = {
   recordsPerRequestMax: 5_000,
   coursesPerRequestMax: 1_000,
   bodyBytesMax: 32 * 1024 * 1024,
+  /** From this size on a body is parsed and checked in a thread of its own; below, the way there would cost more. */
+  bodyBytesForWorker: 64 * 1024,
+  workerYoungGenerationMb: 64,
+  workerIdleMs: 30_000,
   headersBytesMax: 16 * 1024,
   headersTimeoutMs: 20_000,
   requestTimeoutMs: 120_000,

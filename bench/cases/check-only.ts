@@ -1,4 +1,4 @@
-import { parseBody } from '../../src/http/body.ts';
+import { parseBody } from '../../src/ingest/parse-body.ts';
 import { resources } from '../../src/registry/resources.ts';
 import { compileCheck } from '../../src/registry/validate.ts';
 import { type Case, interleave, ratiosOf } from '../case.ts';

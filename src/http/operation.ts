@@ -1,5 +1,6 @@
 import type { FastifyBaseLogger } from 'fastify';
 import type { Config } from '../config.ts';
+import { UploadChecker } from '../ingest/upload-checker.ts';
 import { InteractionWriter } from '../interactions/interaction-writer.ts';
 import type { Principal } from '../keys/authenticate.ts';
 import { KnownKeys } from '../keys/known-keys.ts';
@@ -14,10 +15,17 @@ export interface Parts {
   readonly pool: Pool;
   readonly keys: KnownKeys;
   readonly writer: InteractionWriter;
+  readonly checker: UploadChecker;
 }
 
 export function createParts(config: Config, pool: Pool): Parts {
-  return { config, pool, keys: new KnownKeys(pool), writer: new InteractionWriter(pool) };
+  return {
+    config,
+    pool,
+    keys: new KnownKeys(pool),
+    writer: new InteractionWriter(pool),
+    checker: new UploadChecker(),
+  };
 }
 
 /** A request, once it is known who asks, that they may, and that its parameters are sound. */

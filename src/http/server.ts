@@ -12,12 +12,14 @@ import { RequestError } from '../errors.ts';
 import { limits } from '../limits.ts';
 import { serializeError } from '../store/loggable-error.ts';
 import { handleClientError, handleError } from './error-handler.ts';
+import { GroupedOutput } from './grouped-output.ts';
 
 /** An empty server with every timeout and bound set; the framework leaves most of them open. */
 export function createServer(config: Config): FastifyInstance {
   const options = {
     logger: {
       level: config.logLevel,
+      stream: new GroupedOutput(),
       serializers: { err: serializeError },
       base: null,
       timestamp: () => `,"time":"${new Date().toISOString()}"`,

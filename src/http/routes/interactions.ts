@@ -1,4 +1,5 @@
 import { RequestError } from '../../errors.ts';
+import { parseBody } from '../../ingest/parse-body.ts';
 import { interactionAnswer } from '../../interactions/answer.ts';
 import { interactionFilters, listPage } from '../../interactions/list-interactions.ts';
 import { recordInteraction } from '../../interactions/record-interaction.ts';
@@ -6,7 +7,6 @@ import { limits } from '../../limits.ts';
 import { isUuid, uuid } from '../../registry/fields.ts';
 import { interactionExample } from '../../registry/interaction.ts';
 import { findInteraction } from '../../store/interactions.ts';
-import { parseBody } from '../body.ts';
 import { type Call, type Operation, principalOf } from '../operation.ts';
 
 const tag = 'Interactions';

@@ -1,6 +1,6 @@
 import { retryAfter } from '../../errors.ts';
 import { batchAnswer, overallStatus, type UploadAnswer } from '../../ingest/answer.ts';
-import { ingestRequest, readEnvelope } from '../../ingest/ingest-request.ts';
+import { ingestRequest } from '../../ingest/ingest-request.ts';
 import { created, failed, type Outcome } from '../../ingest/outcome.ts';
 import { limits } from '../../limits.ts';
 import { required } from '../../registry/fields.ts';
@@ -11,7 +11,6 @@ import {
   resources,
   resourceTypes,
 } from '../../registry/resources.ts';
-import { parseBody } from '../body.ts';
 import { type Operation, principalOf } from '../operation.ts';
 
 /** One upload operation per record type: each has its own shape, permission and example. */
@@ -60,15 +59,11 @@ function uploadOperation(type: ResourceType): Operation {
         schema: { oneOf: [answer.schema, { $ref: '#/components/schemas/Error' }] },
       },
     },
-    async handle(call, { config, pool }) {
+    async handle(call, { config, pool, checker }) {
       const max = type === 'courses' ? config.coursesPerRequestMax : config.recordsPerRequestMax;
       const { organisationId } = principalOf(call);
-      const upload = {
-        organisationId,
-        requestId: call.requestId,
-        type,
-        ...readEnvelope(parseBody(call.body), max),
-      };
+      const batches = await checker.check(type, call.body, max);
+      const upload = { organisationId, requestId: call.requestId, type, batches };
       const body = await ingestRequest(pool, upload, (error) =>
         call.log.error({ err: error }, 'a batch was not stored'),
       );

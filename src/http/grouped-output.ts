@@ -1,0 +1,17 @@
+/**
+ * Standard output for the log: lines of the same moment go out in one write. A write for each line was the most
+ * expensive thing about a small request.
+ */
+export class GroupedOutput {
+  #lines = '';
+
+  write(line: string): void {
+    if (this.#lines === '') setImmediate(() => this.#flush());
+    this.#lines += line;
+  }
+
+  #flush(): void {
+    process.stdout.write(this.#lines);
+    this.#lines = '';
+  }
+}

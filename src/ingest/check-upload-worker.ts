@@ -1,0 +1,28 @@
+import type { Detail } from '../errors.ts';
+import { RequestError, type RequestErrorCode } from '../errors.ts';
+import type { ResourceType } from '../registry/resources.ts';
+import { checkUpload } from './check-upload.ts';
+import { type PackedBatch, packBatch } from './packed-batch.ts';
+
+export interface CheckTask {
+  readonly type: ResourceType;
+  readonly body: Uint8Array;
+  readonly recordsMax: number;
+}
+
+/** A refusal travels as a value, for an error would arrive without its class. */
+export type CheckResult =
+  | { readonly batches: readonly PackedBatch[] }
+  | { readonly refused: { code: RequestErrorCode; message: string; details: readonly Detail[] | undefined } };
+
+/** What a worker thread runs. */
+export default function check({ type, body, recordsMax }: CheckTask): CheckResult {
+  try {
+    const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength);
+    return { batches: checkUpload(type, bytes, recordsMax).map(packBatch) };
+  } catch (error) {
+    if (!(error instanceof RequestError)) throw error;
+    const { code, message, details } = error;
+    return { refused: { code, message, details } };
+  }
+}
