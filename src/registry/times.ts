@@ -21,7 +21,7 @@ export function readDate(value: string): number | undefined {
 
 /**
  * The instant that an ISO 8601 date-time names, or undefined. Read digit by digit: a pattern and the strings it cuts out
- * cost four times as much, and uploads spend their time here. Digits beyond the microsecond are cut, not rounded, for
+ * take five times as long, and uploads spend their time here. Digits beyond the microsecond are cut, not rounded, for
  * rounding could carry an instant into the next year.
  */
 export function readDateTime(value: string): Instant | undefined {

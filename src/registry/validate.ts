@@ -41,7 +41,7 @@ type ReadRow = (record: Record<string, unknown>) => (Scalar | Problem | null)[];
 
 /**
  * Writes the function that reads a record's fields, one expression each. A loop over the fields would look each name up
- * in a place that has seen every type's records, and call each reader from one that has seen every reader: it took 2.3
+ * in a place that has seen every type's records, and call each reader from one that has seen every reader: it takes 1.3
  * times as long.
  */
 function compileReadRow(fields: Record<string, Field>): ReadRow {
