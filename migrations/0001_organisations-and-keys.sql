@@ -14,7 +14,9 @@ create table api_keys (
   key_sha256 bytea not null,
   permissions text[] not null,
   created_at timestamptz not null default now(),
-  revoked_at timestamptz
+  revoked_at timestamptz,
+  -- Set when a successor is issued: until then the key goes on working beside it.
+  expires_at timestamptz
 );
 
 create index api_keys_of_organisation on api_keys (organisation_id);

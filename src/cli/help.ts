@@ -6,7 +6,7 @@ Commands
   serve           serve the API
   migrate         bring the database schema up to date
   organisations   create and list organisations
-  keys            issue, list and revoke API keys
+  keys            issue, list, rotate and revoke API keys
   dev             serve the API on a PostgreSQL of its own, for trying it out
 
 intake-server <command> --help shows examples.
@@ -41,13 +41,16 @@ intake-server organisations list [--json]
   intake-server organisations list`,
   keys: `intake-server keys issue --organisation <slug> [--scope <permission>]... [--json]
 intake-server keys list [--organisation <slug>] [--json]
+intake-server keys rotate <key-id> [--grace <period>] [--json]
 intake-server keys revoke <key-id>
 
-The key is shown once, when it is issued. Without --scope it may do everything.
+rotate issues a successor and lets the old key go on working for the grace period, 24h unless said; revoke ends a key at
+once, for one that is compromised. Both reach every process within 5 seconds. The key is shown once, when it is issued. Without --scope it may do everything.
 Permissions: data:write, data:write:<type>, data:read, interactions:write, interactions:read
 
   intake-server keys issue --organisation acme
   intake-server keys issue --organisation acme --scope data:write:shops --scope interactions:write
+  intake-server keys rotate 0Qm3xYb7ZkA --grace 7d
   intake-server keys revoke 0Qm3xYb7ZkA`,
   dev: `npm run dev
 

@@ -15,7 +15,7 @@ export async function authenticate(keys: KnownKeys, authorization: string | unde
   const keyId = key === undefined ? undefined : keyIdOf(key);
   if (key === undefined || keyId === undefined) throw unauthorized();
   const stored = await keys.find(keyId);
-  if (!stored || !timingSafeEqual(stored.keySha256, hashKey(key)) || stored.revoked) throw unauthorized();
+  if (!stored || !timingSafeEqual(stored.keySha256, hashKey(key)) || stored.ended) throw unauthorized();
   return { organisationId: stored.organisationId, keyId, permissions: stored.permissions };
 }
 

@@ -133,8 +133,8 @@ describe('keys', () => {
     ['no key', ['revoke'], /key-id/],
     ['two keys', ['revoke', 'a', 'b'], /one key/],
     ['a flag that is not one', ['issue', '--organization', 'acme'], /organization/],
-    ['no action', [], /issue, list or revoke/],
-    ['an unknown action', ['forget'], /issue, list or revoke/],
+    ['no action', [], /issue, list, rotate or revoke/],
+    ['an unknown action', ['forget'], /issue, list, rotate or revoke/],
   ])('are not to be had with %s', async (_what, args, help) => {
     expectFailure(await run('keys', ...args), help);
   });

@@ -182,8 +182,38 @@ describe('revoking', () => {
     expect((await apiOf(server.url, key).get('/user-interactions')).status).toBe(200);
   });
 
-  it.skip('38: a successor works at once and its predecessor for the grace period (needs keys rotate)', () => {});
-  it.skip('38: a rotated key is refused once its grace period is over (needs keys rotate)', () => {});
+  it('38: a successor works at once and its predecessor for the grace period, and no longer', async () => {
+    const scopes = ['interactions:read', 'data:write:tags'];
+    const old = await server.createKey('acme', ...scopes);
+    const oldId = old.split('_')[1]!;
+    const rotated = JSON.parse(await server.run('keys', 'rotate', oldId, '--grace', '3s', '--json'));
+    const statusOf = async (presented: string) =>
+      (await apiOf(server.url, presented).get('/user-interactions')).status;
+    expect(await statusOf(rotated.key)).toBe(200);
+    expect(await statusOf(old)).toBe(200);
+    expect((await apiOf(server.url, rotated.key).upload('shops', [])).status).toBe(403);
+    const deadline = Date.now() + 3_000 + 5_000;
+    while ((await statusOf(old)) !== 401 && Date.now() < deadline) await sleep(100);
+    expect(await statusOf(old)).toBe(401);
+    expect(await statusOf(rotated.key)).toBe(200);
+    await expect(server.run('keys', 'rotate', oldId)).rejects.toThrow('in use');
+  });
+
+  it('38: without a period the grace is a day, and a longer one does not lengthen it', async () => {
+    const id = (await server.createKey('acme')).split('_')[1]!;
+    const endsAt = async () => {
+      const listed: { key_id: string; expires_at: string }[] = JSON.parse(
+        await server.run('keys', 'list', '--json'),
+      );
+      return Date.parse(listed.find(({ key_id }) => key_id === id)!.expires_at);
+    };
+    await server.run('keys', 'rotate', id);
+    const first = await endsAt();
+    expect(Math.abs(first - Date.now() - 24 * 3_600_000)).toBeLessThan(60_000);
+    await server.run('keys', 'rotate', id, '--grace', '7d');
+    expect(await endsAt()).toBe(first);
+    await expect(server.run('keys', 'rotate', id, '--grace', 'soon')).rejects.toThrow('24h');
+  });
 });
 
 describe('the order of the checks', () => {
