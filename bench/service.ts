@@ -26,8 +26,15 @@ export async function migrateWithService(cluster: Cluster): Promise<void> {
   await promisify(execFile)(process.execPath, [main, 'migrate'], { env: environmentOf(cluster) });
 }
 
+/** One organisation sends all there is to send; what it may send is not what is measured. */
+const unlimited = {
+  REQUESTS_PER_SECOND_MAX: '1000000',
+  INTERACTIONS_PER_SECOND_MAX: '1000000',
+  RECORDS_PER_SECOND_MAX: '1000000000',
+};
+
 function environmentOf(cluster: Cluster): NodeJS.ProcessEnv {
-  return { ...process.env, DATABASE_URL: cluster.url, HOST: '127.0.0.1', PORT: '0' };
+  return { ...process.env, ...unlimited, DATABASE_URL: cluster.url, HOST: '127.0.0.1', PORT: '0' };
 }
 
 let started = 0;

@@ -12,6 +12,9 @@ export interface Config {
   readonly port: number;
   readonly tls: { readonly certFile: string; readonly keyFile: string } | null;
   readonly trustedProxy: readonly string[];
+  readonly requestsPerSecondMax: number;
+  readonly interactionsPerSecondMax: number;
+  readonly recordsPerSecondMax: number;
   readonly recordsPerRequestMax: number;
   readonly coursesPerRequestMax: number;
   readonly bodyBytesMax: number;
@@ -50,6 +53,14 @@ export function readConfig(given: Environment = {}, fallbacks: Environment = {})
     port: integer('PORT', 8080, 0, 65_535),
     tls: readTls(env, problems),
     trustedProxy: readTrustedProxy(env.TRUSTED_PROXY, problems),
+    requestsPerSecondMax: integer('REQUESTS_PER_SECOND_MAX', limits.requestsPerSecondMax, 1, 1_000_000),
+    interactionsPerSecondMax: integer(
+      'INTERACTIONS_PER_SECOND_MAX',
+      limits.interactionsPerSecondMax,
+      1,
+      1_000_000,
+    ),
+    recordsPerSecondMax: integer('RECORDS_PER_SECOND_MAX', limits.recordsPerSecondMax, 1, 1_000_000_000),
     recordsPerRequestMax: integer('RECORDS_PER_REQUEST_MAX', limits.recordsPerRequestMax, 1, 100_000),
     coursesPerRequestMax: integer('COURSES_PER_REQUEST_MAX', limits.coursesPerRequestMax, 1, 100_000),
     bodyBytesMax: integer('BODY_BYTES_MAX', limits.bodyBytesMax, 1_024, 256 * 1024 * 1024),

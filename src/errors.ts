@@ -34,6 +34,7 @@ const table = {
     422,
     'This Idempotency-Key was used with another body; use a new key for a new request.',
   ],
+  too_many_requests: [429, 'Too much was sent in a short time; send it again later.'],
   headers_too_large: [431, 'The headers are too large; send fewer or shorter ones.'],
   internal: [
     500,

@@ -3,6 +3,10 @@ export const limits = {
   recordsPerBatch: 1_000,
   /** How many records of a batch are looked for to tell whether it was sent before. */
   recordsPerSample: 32,
+  requestsPerSecondMax: 100,
+  interactionsPerSecondMax: 5_000,
+  recordsPerSecondMax: 50_000,
+  limitWindowSeconds: 2,
   recordsPerRequestMax: 5_000,
   coursesPerRequestMax: 1_000,
   bodyBytesMax: 32 * 1024 * 1024,

@@ -18,6 +18,9 @@ Settings come from the environment
   HOST, PORT                 where to listen (127.0.0.1, 8080)
   TLS_CERT_FILE, TLS_KEY_FILE  certificate and key; then HTTPS is served
   TRUSTED_PROXY              addresses of the proxy that serves HTTPS in front, separated by commas
+  REQUESTS_PER_SECOND_MAX    requests a second of an organisation, to each process (100)
+  INTERACTIONS_PER_SECOND_MAX  interactions a second of an organisation, likewise (5000)
+  RECORDS_PER_SECOND_MAX     records a second of an organisation, likewise (50000)
   RECORDS_PER_REQUEST_MAX    records per upload (5000)
   COURSES_PER_REQUEST_MAX    records per upload of courses (1000)
   BODY_BYTES_MAX             size of a body, decompressed (33554432)

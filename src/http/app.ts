@@ -53,8 +53,9 @@ function addHooks(app: FastifyInstance, parts: Parts, admitted: WeakMap<FastifyR
   app.addHook('onRequest', async (request, reply) => {
     reply.headers({ 'x-request-id': request.id, ...securityHeaders });
     if (closing) throw new RequestError('shutting_down', { headers: { connection: 'close' } });
-    const recognise = ({ keyId }: { keyId: string }) => keyIds.set(request, keyId);
-    admitted.set(request, await admit(request, parts, recognise));
+    const principal = ({ keyId }: { keyId: string }) => keyIds.set(request, keyId);
+    const seen = { principal, limits: (headers: Record<string, string>) => reply.headers(headers) };
+    admitted.set(request, await admit(request, parts, seen));
     normaliseEncoding(request);
   });
   app.addHook('onResponse', async (request, reply) => {

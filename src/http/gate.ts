@@ -2,6 +2,7 @@ import type { FastifyRequest } from 'fastify';
 import { RequestError } from '../errors.ts';
 import { authenticate, type Principal } from '../keys/authenticate.ts';
 import { permits } from '../keys/permissions.ts';
+import type { LimitHeaders } from '../keys/request-limits.ts';
 import { resourceTypes } from '../registry/resources.ts';
 import type { Operation, Parts } from './operation.ts';
 import { type Query, readQuery } from './query.ts';
@@ -20,14 +21,20 @@ export interface Admitted {
   readonly query: Query;
 }
 
+/** What is told as soon as it is known, whether the request is admitted in the end or not. */
+export interface Seen {
+  principal(principal: Principal): void;
+  limits(headers: LimitHeaders): void;
+}
+
 /**
  * The checks that come before a body is read, in the order that decides which of several failures is told: HTTPS, key,
- * address, method, permission, parameters.
+ * request limit, address, method, permission, parameters.
  */
 export async function admit(
   request: FastifyRequest,
-  { config, keys }: Parts,
-  onRecognised: (principal: Principal) => void,
+  { config, keys, requestLimits }: Parts,
+  seen: Seen,
 ): Promise<Admitted> {
   const hosts = countHosts(request.raw.rawHeaders);
   if (hosts > 1 || (hosts === 0 && request.raw.httpVersion === '1.1'))
@@ -40,9 +47,13 @@ export async function admit(
   const principal = isPublic(request.url)
     ? undefined
     : await authenticate(keys, request.headers.authorization);
-  if (principal) onRecognised(principal);
-  if (request.is404) throw unknownAddress(request.url);
   const { allow, operation } = request.routeOptions.config;
+  const limited = operation?.id === 'record-interaction' ? 'interactions' : 'requests';
+  if (principal) {
+    seen.principal(principal);
+    seen.limits(await requestLimits.count(limited, principal.organisationId));
+  }
+  if (request.is404) throw unknownAddress(request.url);
   if (allow) throw new RequestError('method_not_allowed', { headers: { allow } });
   if (operation?.permission && !permits(principal?.permissions ?? [], operation.permission)) {
     throw new RequestError('forbidden');

@@ -163,7 +163,9 @@ function parametersOf({ pathParameters = {}, query = {}, requestHeaders = {} }: 
 
 const answerHeaders = {
   'X-Request-Id': { description: 'names this request', schema: { type: 'string', format: 'uuid' } },
-  'Retry-After': { description: 'seconds to wait, with 500 and 503', schema: { type: 'integer' } },
+  'Retry-After': { description: 'seconds to wait, with 429, 500 and 503', schema: { type: 'integer' } },
+  RateLimit: { description: 'what is left of the limit, and for how long', schema: { type: 'string' } },
+  'RateLimit-Policy': { description: 'the limit: how many in how many seconds', schema: { type: 'string' } },
 };
 
 function answersOf({ answers }: Operation): JsonSchema {
@@ -190,5 +192,6 @@ const anyError = {
 const keyedAnswers = {
   401: { description: 'The API key is missing or invalid.', ...error },
   403: { description: 'The API key lacks the permission.', ...error },
+  429: { description: 'More than the organisation may send; come back after `Retry-After`.', ...error },
   503: { description: 'The database cannot be reached; come back after `Retry-After`.', ...error },
 };

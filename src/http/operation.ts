@@ -5,6 +5,7 @@ import { InteractionWriter } from '../interactions/interaction-writer.ts';
 import type { Principal } from '../keys/authenticate.ts';
 import { KnownKeys } from '../keys/known-keys.ts';
 import type { Permission } from '../keys/permissions.ts';
+import { RequestLimits } from '../keys/request-limits.ts';
 import type { Field } from '../registry/fields.ts';
 import type { Pool } from '../store/pool.ts';
 import type { Query } from './query.ts';
@@ -14,6 +15,7 @@ export interface Parts {
   readonly config: Config;
   readonly pool: Pool;
   readonly keys: KnownKeys;
+  readonly requestLimits: RequestLimits;
   readonly writer: InteractionWriter;
   readonly checker: UploadChecker;
 }
@@ -23,6 +25,7 @@ export function createParts(config: Config, pool: Pool): Parts {
     config,
     pool,
     keys: new KnownKeys(pool),
+    requestLimits: new RequestLimits(config),
     writer: new InteractionWriter(pool),
     checker: new UploadChecker(),
   };

@@ -300,8 +300,6 @@ describe('the answer of a batch', () => {
 
 describe('requests', () => {
   it.skip('26a: the same upload with its Idempotency-Key is answered from receipts (needs receipts)', () => {});
-  it.skip('27b: more than the limit is 429 with Retry-After (needs the limiter)', () => {});
-  it.skip('27b: every answer tells what is left of the limit (needs the limiter)', () => {});
 
   it.each(['?dryrun=true', '?dry_run=true', '?records=1', '?a=1&b=2', '?__proto__=1'])(
     '27d: an upload to %s is refused and writes nothing',

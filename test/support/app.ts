@@ -6,6 +6,7 @@ import { issueKey } from '../../src/keys/issue-key.ts';
 import { allPermissions } from '../../src/keys/permissions.ts';
 import { createOrganisation } from '../../src/store/organisations.ts';
 import { createPool, type Pool } from '../../src/store/pool.ts';
+import { unlimited } from './built-server.ts';
 import { createTestDatabase } from './database.ts';
 
 /** The real application on a database of its own, in this process. */
@@ -18,7 +19,7 @@ export interface TestApp {
 }
 
 export async function createTestApp(): Promise<TestApp> {
-  const config = readConfig({ DATABASE_URL: await createTestDatabase(), LOG_LEVEL: 'silent' });
+  const config = readConfig({ DATABASE_URL: await createTestDatabase(), LOG_LEVEL: 'silent', ...unlimited });
   const pool = createPool(config, () => {});
   const app = await buildApp(createParts(config, pool));
   return {

@@ -59,10 +59,12 @@ function uploadOperation(type: ResourceType): Operation {
         schema: { oneOf: [answer.schema, { $ref: '#/components/schemas/Error' }] },
       },
     },
-    async handle(call, { config, pool, checker }) {
+    async handle(call, { config, pool, checker, requestLimits }) {
       const max = type === 'courses' ? config.coursesPerRequestMax : config.recordsPerRequestMax;
       const { organisationId } = principalOf(call);
       const batches = await checker.check(type, call.body, max);
+      const received = batches.reduce((sum, batch) => sum + batch.received, 0);
+      await requestLimits.count('records', organisationId, received);
       const upload = { organisationId, requestId: call.requestId, type, batches };
       const body = await ingestRequest(pool, upload, (error) =>
         call.log.error({ err: error }, 'a batch was not stored'),

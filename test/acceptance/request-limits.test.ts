@@ -1,0 +1,83 @@
+import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { type Answer, apiOf } from '../support/api.ts';
+import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
+import { expectError } from '../support/expect-error.ts';
+
+let server: BuiltServer;
+beforeAll(async () => {
+  server = await startBuiltServer({
+    REQUESTS_PER_SECOND_MAX: '5',
+    INTERACTIONS_PER_SECOND_MAX: '10',
+    RECORDS_PER_SECOND_MAX: '100',
+  });
+});
+afterAll(() => server.stop());
+
+let organisations = 0;
+const newApi = async () => apiOf(server.url, await server.createKey(`limited-${++organisations}`));
+const tags = (count: number) =>
+  Array.from({ length: count }, () => ({ tag_id: randomUUID(), name: 'vegan' }));
+
+function expectTooMany(answer: Answer, what: string): void {
+  expectError(answer, 429);
+  expect(answer.body.message).toContain(what);
+  expect(Number(answer.headers.get('retry-after'))).toBeGreaterThan(0);
+  expect(answer.headers.get('ratelimit')).toMatch(new RegExp(`^"${what}";r=\\d+;t=[12]$`));
+}
+
+it('27b: a burst of twice the rate passes, more is 429 with Retry-After, and after that it passes again', async () => {
+  const api = await newApi();
+  const answers = await Promise.all(Array.from({ length: 14 }, () => api.get('/user-interactions')));
+  expect(answers.filter(({ status }) => status === 200)).toHaveLength(10);
+  const refused = answers.find(({ status }) => status !== 200) as Answer;
+  expectTooMany(refused, 'requests');
+  await sleep(Number(refused.headers.get('retry-after')) * 1_000 + 100);
+  expect((await api.get('/user-interactions')).status).toBe(200);
+});
+
+it('27b: every answer tells the limit and what is left of it', async () => {
+  const api = await newApi();
+  const first = await api.get('/user-interactions');
+  expect(first.headers.get('ratelimit-policy')).toBe('"requests";q=10;w=2');
+  expect(first.headers.get('ratelimit')).toMatch(/^"requests";r=9;t=[12]$/);
+  const missing = await api.get('/nowhere');
+  expect(missing.status).toBe(404);
+  expect(missing.headers.get('ratelimit')).toMatch(/^"requests";r=8;t=[12]$/);
+});
+
+it('27b: records are counted too, and a refused upload stores nothing', async () => {
+  const api = await newApi();
+  const records = tags(150);
+  expect((await api.upload('tags', records)).status).toBe(200);
+  const more = tags(60);
+  const refused = await api.upload('tags', more);
+  expectTooMany(refused, 'records');
+  await sleep(2_100);
+  expect((await api.batch('tags', more)).counts).toMatchObject({ created: 60 });
+});
+
+it('27b: interactions have a bucket of their own', async () => {
+  const api = await newApi();
+  const tag_id = randomUUID();
+  await api.upload('tags', [{ tag_id, name: 'vegan' }]);
+  const body = { interaction_type: 'SHARE', item_type: 'TAG', item_id: tag_id, event_timestamp: 1 };
+  const answers = await Promise.all(Array.from({ length: 24 }, () => api.post('/user-interactions', body)));
+  expect(answers.filter(({ status }) => status === 201)).toHaveLength(20);
+  expectTooMany(answers.find(({ status }) => status !== 201) as Answer, 'interactions');
+  expect((await api.get('/user-interactions')).status).toBe(200);
+});
+
+it('27b: the limit of one organisation is not felt by another', async () => {
+  const [noisy, quiet] = [await newApi(), await newApi()];
+  await Promise.all(Array.from({ length: 30 }, () => noisy.get('/user-interactions')));
+  expect((await quiet.get('/user-interactions')).status).toBe(200);
+});
+
+it('28: the request limit comes after the key and before the address', async () => {
+  const api = await newApi();
+  await Promise.all(Array.from({ length: 12 }, () => api.get('/user-interactions')));
+  expectTooMany(await api.get('/nowhere'), 'requests');
+  expect((await apiOf(server.url).get('/nowhere')).status).toBe(401);
+});
