@@ -9,7 +9,6 @@ type Encode = (rows: readonly Row[], column: number) => Buffer;
 
 const oids = {
   bool: 16,
-  int4: 23,
   text: 25,
   float8: 701,
   date: 1082,
