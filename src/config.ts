@@ -75,6 +75,13 @@ export function readConfig(given: Environment = {}, fallbacks: Environment = {})
         'TLS_KEY_FILE, or TRUSTED_PROXY to the address of the proxy that does, or HOST to 127.0.0.1',
     );
   }
+  const recordsMax = Math.max(config.recordsPerRequestMax, config.coursesPerRequestMax);
+  const recordsPerSecondMin = Math.ceil(recordsMax / limits.limitWindowSeconds);
+  if (config.recordsPerSecondMax < recordsPerSecondMin) {
+    problems.push(
+      `RECORDS_PER_SECOND_MAX must be ${recordsPerSecondMin} or more, or an upload of ${recordsMax} records could never pass`,
+    );
+  }
   if (problems.length > 0) throw new ConfigError(problems);
   return Object.freeze(config);
 }

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { isoOf, readDate, readDateTime, unixMsOf } from './times.ts';
+import { isoOf } from '../../test/support/iso-of.ts';
+import { readDate, readDateTime, unixMsOf } from './times.ts';
 
 describe('readDateTime', () => {
   it.each([

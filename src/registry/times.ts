@@ -64,14 +64,6 @@ export function unixMsOf(instant: Instant): number {
   return epochMs + Number((micros - part) / 1_000n) + (part > 0n ? 1 : 0);
 }
 
-/** `2026-03-14T09:26:53.589793Z` */
-export function isoOf(instant: Instant): string {
-  const micros = BigInt(instant);
-  const part = ((micros % 1_000_000n) + 1_000_000n) % 1_000_000n;
-  const seconds = new Date(epochMs + Number((micros - part) / 1_000n)).toISOString().slice(0, 20);
-  return `${seconds}${String(part).padStart(6, '0')}Z`;
-}
-
 function toInstant(ms: number, microseconds: number): Instant | undefined {
   if (ms < earliestMs - epochMs || ms > latestMs - epochMs) return undefined;
   const instant = ms * 1_000 + microseconds;

@@ -200,6 +200,11 @@ describe('settings', () => {
       ],
     },
     {
+      what: 'a limit of records that no full upload could pass',
+      env: { DATABASE_URL: 'postgres://a@127.0.0.1:1/b', RECORDS_PER_SECOND_MAX: '100' },
+      named: [/RECORDS_PER_SECOND_MAX must be 2500 or more/],
+    },
+    {
       what: 'others at once, one of them missing',
       env: { PORT: '70000', HOST: '::', TLS_KEY_FILE: missingFile },
       named: [

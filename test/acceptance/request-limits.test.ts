@@ -11,6 +11,8 @@ beforeAll(async () => {
     REQUESTS_PER_SECOND_MAX: '5',
     INTERACTIONS_PER_SECOND_MAX: '10',
     RECORDS_PER_SECOND_MAX: '100',
+    RECORDS_PER_REQUEST_MAX: '200',
+    COURSES_PER_REQUEST_MAX: '200',
   });
 });
 afterAll(() => server.stop());

@@ -2,9 +2,10 @@ import fc from 'fast-check';
 import pg from 'pg';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { ColumnType, Scalar } from '../../src/registry/fields.ts';
-import { isoOf, readDateTime } from '../../src/registry/times.ts';
+import { readDateTime } from '../../src/registry/times.ts';
 import { binaryArray } from '../../src/store/binary-array.ts';
 import { createTestDatabase } from '../support/database.ts';
+import { isoOf } from '../support/iso-of.ts';
 
 let client: pg.Client;
 beforeAll(async () => {
