@@ -12,7 +12,7 @@ export const limits = {
   bodyBytesMax: 32 * 1024 * 1024,
   /** From this size on a body is parsed and checked in a thread of its own; below, the way there would cost more. */
   bodyBytesForWorker: 64 * 1024,
-  workerYoungGenerationMb: 64,
+  workerYoungGenerationMb: 8,
   workerIdleMs: 30_000,
   headersBytesMax: 16 * 1024,
   headersTimeoutMs: 20_000,

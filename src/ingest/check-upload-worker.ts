@@ -1,3 +1,4 @@
+import { Piscina } from 'piscina';
 import type { Detail } from '../errors.ts';
 import { RequestError, type RequestErrorCode } from '../errors.ts';
 import type { ResourceType } from '../registry/resources.ts';
@@ -15,11 +16,16 @@ export type CheckResult =
   | { readonly batches: readonly PackedBatch[] }
   | { readonly refused: { code: RequestErrorCode; message: string; details: readonly Detail[] | undefined } };
 
-/** What a worker thread runs. */
+/** What a worker thread runs. Memory is handed over in both directions, and what is not needed any more is freed. */
 export default function check({ type, body, recordsMax }: CheckTask): CheckResult {
   try {
     const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength);
-    return { batches: checkUpload(type, bytes, recordsMax).map(packBatch) };
+    const batches = checkUpload(type, bytes, recordsMax).map(packBatch);
+    (body.buffer as ArrayBuffer).transfer(0);
+    return Piscina.move({
+      [Piscina.transferableSymbol]: batches.map(({ memory }) => memory),
+      [Piscina.valueSymbol]: { batches },
+    } as never) as unknown as CheckResult;
   } catch (error) {
     if (!(error instanceof RequestError)) throw error;
     const { code, message, details } = error;

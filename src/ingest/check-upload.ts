@@ -1,28 +1,147 @@
+import { isUtf8 } from 'node:buffer';
 import { RequestError } from '../errors.ts';
 import { limits } from '../limits.ts';
 import type { ResourceType } from '../registry/resources.ts';
 import { isRecord } from '../registry/validate.ts';
 import { WarningCounter } from '../registry/warnings.ts';
-import { type CheckedBatch, checkBatch } from './check-batch.ts';
+import { type BatchBuilder, builderOf, type CheckedBatch } from './batch-builder.ts';
 import { parseBody } from './parse-body.ts';
+import { skipSpace } from './plain-reader.ts';
 
 /**
- * All of an upload that needs no database: parses the body, checks every record and cuts them into batches. All at once
- * and before the first is stored, so that nothing of what was parsed lives on while the database works.
+ * All of an upload that needs no database: reads the body, checks every record and cuts them into batches. All at once
+ * and before the first is stored, so that nothing of what was read lives on while the database works.
  */
 export function checkUpload(
   type: ResourceType,
   body: Buffer | undefined,
   recordsMax: number,
 ): CheckedBatch[] {
+  return (body && checkBytes(type, body, recordsMax)) ?? checkParsed(type, body, recordsMax);
+}
+
+/** The long way, and the one that decides: whatever is wrong with a body is found and named here. */
+export function checkParsed(
+  type: ResourceType,
+  body: Buffer | undefined,
+  recordsMax: number,
+): CheckedBatch[] {
   const { records, warnings } = readEnvelope(parseBody(body), recordsMax);
-  const now = new Date();
-  const checked: CheckedBatch[] = [];
-  for (let start = 0; start < records.length; start += limits.recordsPerBatch) {
-    const sent = records.slice(start, start + limits.recordsPerBatch);
-    checked.push(checkBatch(type, sent, now, start === 0 ? warnings : undefined));
+  const batches = new Batches(type, warnings);
+  for (const record of records) batches.next().add(record);
+  return batches.finish();
+}
+
+/**
+ * The short way: `{"records":[…]}` and nothing else, taken apart record by record, so that what has to be parsed after
+ * all is let go of at once. Undefined where the body is anything else, or not sound.
+ */
+function checkBytes(type: ResourceType, body: Buffer, recordsMax: number): CheckedBatch[] | undefined {
+  if (!isUtf8(body)) return undefined;
+  let at = openingOf(body);
+  if (at < 0) return undefined;
+  const batches = new Batches(type, new WarningCounter());
+  for (let count = 1; ; count++) {
+    const batch = batches.next();
+    let end = batch.readPlain(body, at);
+    if (end < 0) {
+      end = endOfValue(body, at);
+      const record = end < 0 ? undefined : parseRecord(body, at, end);
+      if (record === undefined) return undefined;
+      batch.add(record.value);
+    }
+    at = skipSpace(body, end);
+    if (body[at] !== comma) break;
+    at = skipSpace(body, at + 1);
+    if (count === recordsMax) return undefined;
   }
-  return checked;
+  return isClosing(body, at) ? batches.finish() : undefined;
+}
+
+/** Hands each record the builder of its batch. */
+class Batches {
+  readonly #builder: BatchBuilder;
+  readonly #now = new Date();
+  readonly #done: CheckedBatch[] = [];
+
+  constructor(type: ResourceType, warnings: WarningCounter) {
+    this.#builder = builderOf(type);
+    this.#builder.start(this.#now, warnings);
+  }
+
+  next(): BatchBuilder {
+    if (this.#builder.received === limits.recordsPerBatch) {
+      this.#done.push(this.#builder.finish());
+      this.#builder.start(this.#now, new WarningCounter());
+    }
+    return this.#builder;
+  }
+
+  finish(): CheckedBatch[] {
+    return [...this.#done, this.#builder.finish()];
+  }
+}
+
+const quote = 0x22;
+const backslash = 0x5c;
+const comma = 0x2c;
+const opening = [Buffer.from('{'), Buffer.from('"records"'), Buffer.from(':'), Buffer.from('[')];
+const closing = [Buffer.from(']'), Buffer.from('}')];
+
+/** Where the first record begins; -1 where a body does not begin as all but a few do. */
+function openingOf(body: Buffer): number {
+  return endOfTokens(body, 0, opening);
+}
+
+function isClosing(body: Buffer, at: number): boolean {
+  return endOfTokens(body, at, closing) === body.length;
+}
+
+/** Where what follows these tokens begins, with space around each; -1 where they do not stand there. */
+function endOfTokens(body: Buffer, from: number, tokens: readonly Buffer[]): number {
+  let at = skipSpace(body, from);
+  for (const token of tokens) {
+    if (!body.subarray(at, at + token.length).equals(token)) return -1;
+    at = skipSpace(body, at + token.length);
+  }
+  return at;
+}
+
+/**
+ * Where the value ends that begins there: at the bracket that closes the first, or before the next comma or closing
+ * bracket. In JSON that is sound, and what is not is found by parsing it.
+ */
+function endOfValue(body: Buffer, from: number): number {
+  let depth = 0;
+  for (let at = from; at < body.length; at++) {
+    const byte = body[at] as number;
+    if (byte === quote) {
+      at = endOfString(body, at + 1);
+      if (at < 0) return -1;
+    } else if (byte === 0x7b /* { */ || byte === 0x5b /* [ */) depth++;
+    else if (byte === 0x7d /* } */ || byte === 0x5d /* ] */) {
+      if (depth === 0) return at;
+      if (--depth === 0) return at + 1;
+    } else if (byte === comma && depth === 0) return at;
+  }
+  return -1;
+}
+
+/** Where the quote stands that ends a string. */
+function endOfString(body: Buffer, from: number): number {
+  for (let at = from; at < body.length; at++) {
+    if (body[at] === quote) return at;
+    if (body[at] === backslash) at++;
+  }
+  return -1;
+}
+
+function parseRecord(body: Buffer, from: number, end: number): { readonly value: unknown } | undefined {
+  try {
+    return { value: JSON.parse(body.toString('utf8', from, end)) };
+  } catch {
+    return undefined;
+  }
 }
 
 /** The records of a request's body, once the envelope around them is known to be sound. */

@@ -1,26 +1,18 @@
-import type { CheckedBatch } from './check-batch.ts';
+import type { CheckedBatch } from './batch-builder.ts';
 
-/** A checked batch on its way between threads: its buffers side by side in one, its places as a typed array. */
+/** A checked batch on its way between threads: the memory that its buffers share, its places as a typed array. */
 export interface PackedBatch extends Pick<CheckedBatch, 'received' | 'refused' | 'warnings'> {
   readonly count: number;
   readonly indices: Int32Array;
   /** Empty where there is one wave, of all rows: nearly always. */
   readonly waves: readonly (readonly number[])[];
-  readonly bytes: Uint8Array;
+  readonly memory: ArrayBuffer;
   /** Of the columns, the referenced ids and the sample, in this order. */
   readonly lengths: readonly number[];
   readonly columns: number;
 }
 
 export function packBatch({ rows, referenced, sample, indices, waves, ...rest }: CheckedBatch): PackedBatch {
-  const buffers = [...rows.arrays, ...referenced, sample];
-  const lengths = buffers.map(({ length }) => length);
-  const bytes = new Uint8Array(lengths.reduce((sum, length) => sum + length, 0));
-  let at = 0;
-  for (const buffer of buffers) {
-    bytes.set(buffer, at);
-    at += buffer.length;
-  }
   const { received, refused, warnings } = rest;
   return {
     received,
@@ -29,14 +21,14 @@ export function packBatch({ rows, referenced, sample, indices, waves, ...rest }:
     count: rows.count,
     indices: Int32Array.from(indices),
     waves: waves.length > 1 ? waves : [],
-    bytes,
-    lengths,
+    memory: sample.buffer as ArrayBuffer,
+    lengths: [...rows.arrays, ...referenced, sample].map(({ length }) => length),
     columns: rows.arrays.length,
   };
 }
 
 export function unpackBatch({
-  bytes,
+  memory,
   lengths,
   columns,
   count,
@@ -44,9 +36,9 @@ export function unpackBatch({
   waves,
   ...rest
 }: PackedBatch): CheckedBatch {
-  let at = bytes.byteOffset;
+  let at = 0;
   const buffers = lengths.map((length) => {
-    const buffer = Buffer.from(bytes.buffer, at, length);
+    const buffer = Buffer.from(memory, at, length);
     at += length;
     return buffer;
   });

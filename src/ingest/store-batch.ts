@@ -8,7 +8,7 @@ import { lookUp } from '../store/look-up.ts';
 import { type Client, inTransaction, isConflict, type Pool } from '../store/pool.ts';
 import { perType } from '../store/tables.ts';
 import { upsert } from '../store/upsert.ts';
-import type { CheckedBatch } from './check-batch.ts';
+import type { CheckedBatch } from './batch-builder.ts';
 import { created, failed, type Outcome, stale, unchanged, updated } from './outcome.ts';
 
 /** Stores what passed, in one transaction, and returns one outcome per record of the batch. */

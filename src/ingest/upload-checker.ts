@@ -4,7 +4,7 @@ import { Piscina } from 'piscina';
 import { RequestError } from '../errors.ts';
 import { limits } from '../limits.ts';
 import type { ResourceType } from '../registry/resources.ts';
-import type { CheckedBatch } from './check-batch.ts';
+import type { CheckedBatch } from './batch-builder.ts';
 import { checkUpload } from './check-upload.ts';
 import type { CheckResult, CheckTask } from './check-upload-worker.ts';
 import { unpackBatch } from './packed-batch.ts';
@@ -30,7 +30,8 @@ export class UploadChecker {
   async check(type: ResourceType, body: Buffer | undefined, recordsMax: number): Promise<CheckedBatch[]> {
     if (body === undefined || body.length < limits.bodyBytesForWorker)
       return checkUpload(type, body, recordsMax);
-    const result = await this.#threads.run({ type, body, recordsMax });
+    const transferList = [body.buffer as ArrayBuffer];
+    const result = await this.#threads.run({ type, body, recordsMax }, { transferList });
     if ('batches' in result) return result.batches.map(unpackBatch);
     const { code, message, details } = result.refused;
     throw new RequestError(code, { message, ...(details && { details }) });

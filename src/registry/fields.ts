@@ -40,7 +40,13 @@ export interface Field<S extends TSchema = TSchema, R extends boolean = boolean>
   readonly references?: string;
   /** What an omitted value is stored as; null unless said otherwise. */
   readonly fallback?: Scalar;
+  /** How its value may be read from the bytes of a body, where it is written in the usual way; see plain-reader.ts. */
+  readonly plain?: Plain;
 }
+
+export type Plain =
+  | { readonly kind: 'uuid' | 'country' | 'date' | 'dateTime' | 'number' | 'boolean' }
+  | { readonly kind: 'text'; readonly bytesMax: number };
 
 /** A record's JSON as TypeScript sees it: optional fields may be absent or null. */
 export type RecordOf<F extends Record<string, Field>> = {
@@ -103,6 +109,7 @@ export function uuid(options: Description = {}) {
   return {
     schema: Type.String({ format: 'uuid', ...options }),
     column: 'uuid',
+    plain: { kind: 'uuid' },
     required: true,
     read(value) {
       if (typeof value !== 'string') return wantsString;
@@ -128,6 +135,8 @@ export function text(options: Description & { codePointsMax?: number } = {}) {
   return {
     schema: Type.String({ minLength: 1, maxLength: codePointsMax, ...rest }),
     column: 'text',
+    // As many bytes are never more characters.
+    plain: { kind: 'text', bytesMax: codePointsMax },
     required: true,
     read(value) {
       if (typeof value !== 'string') return wantsString;
@@ -153,6 +162,7 @@ export function country(options: Description = {}) {
   return {
     schema: Type.String({ pattern: countryPattern.source, description: '2-letter country code', ...options }),
     column: 'text',
+    plain: { kind: 'country' },
     required: true,
     read(value) {
       if (typeof value !== 'string') return wantsString;
@@ -170,6 +180,7 @@ export function date(options: Description = {}) {
   return {
     schema: Type.String({ format: 'date', ...options }),
     column: 'date',
+    plain: { kind: 'date' },
     required: true,
     read: (value) => (typeof value === 'string' ? (readDate(value) ?? notDate) : wantsString),
   } satisfies Field;
@@ -185,6 +196,7 @@ export function dateTime(options: Description = {}) {
   return {
     schema: Type.String({ format: 'date-time', ...options }),
     column: 'timestamptz',
+    plain: { kind: 'dateTime' },
     required: true,
     read: (value) => (typeof value === 'string' ? (readDateTime(value) ?? notDateTime) : wantsString),
   } satisfies Field;
@@ -211,6 +223,7 @@ export function number(options: Range & Description = {}) {
   return {
     schema: Type.Number({ ...options }),
     column: 'float8',
+    plain: { kind: 'number' },
     required: true,
     read(value) {
       if (typeof value !== 'number') return wantsNumber;
@@ -255,6 +268,7 @@ export function boolean(options: Description = {}) {
   return {
     schema: Type.Boolean({ ...options }),
     column: 'bool',
+    plain: { kind: 'boolean' },
     required: true,
     read: (value) => (typeof value === 'boolean' ? value : wantsBoolean),
   } satisfies Field;

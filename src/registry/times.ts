@@ -16,37 +16,66 @@ export type Instant = number | bigint;
 
 /** Days since 2000, or undefined when the calendar has no such day. */
 export function readDate(value: string): number | undefined {
-  return value.length === 10 ? readDay(value) : undefined;
+  const bytes = bytesOf(value);
+  return bytes && readDateBytes(bytes, 0, value.length);
+}
+
+/** The instant that an ISO 8601 date-time names, or undefined. */
+export function readDateTime(value: string): Instant | undefined {
+  const bytes = bytesOf(value);
+  return bytes && readDateTimeBytes(bytes, 0, value.length);
+}
+
+/** The longest date-time there is: nine digits of a second and an offset. */
+const charactersMax = 35;
+
+/** What has another character or more of them than any date-time is none. The bytes are good until the next call. */
+function bytesOf(value: string): Uint8Array | undefined {
+  if (value.length > charactersMax) return undefined;
+  for (let at = 0; at < value.length; at++) {
+    const code = value.charCodeAt(at);
+    if (code > 127) return undefined;
+    scratch[at] = code;
+  }
+  return scratch;
+}
+
+const scratch = new Uint8Array(charactersMax);
+
+/** The same as `readDate`, of the characters from `from` to `end`. */
+export function readDateBytes(bytes: Uint8Array, from: number, end: number): number | undefined {
+  return end - from === 10 ? readDay(bytes, from) : undefined;
 }
 
 /**
- * The instant that an ISO 8601 date-time names, or undefined. Read digit by digit: a pattern and the strings it cuts out
- * take five times as long, and uploads spend their time here. Digits beyond the microsecond are cut, not rounded, for
- * rounding could carry an instant into the next year.
+ * The same as `readDateTime`, of the characters from `from` to `end`. Read digit by digit: a pattern and the strings it
+ * cuts out take five times as long, and uploads spend their time here. Digits beyond the microsecond are cut, not
+ * rounded, for rounding could carry an instant into the next year.
  */
-export function readDateTime(value: string): Instant | undefined {
-  const days = readDay(value);
-  const separator = value.charCodeAt(10) | 0x20;
-  if (days === undefined || separator !== 0x74 /* t */ || value.charCodeAt(13) !== 0x3a /* : */)
-    return undefined;
-  const hour = twoDigits(value, 11);
-  const minute = twoDigits(value, 14);
-  let at = 16;
+export function readDateTimeBytes(bytes: Uint8Array, from: number, end: number): Instant | undefined {
+  if (end - from < 16) return undefined;
+  const days = readDay(bytes, from);
+  const separator = (bytes[from + 10] as number) | 0x20;
+  if (days === undefined || separator !== 0x74 /* t */ || bytes[from + 13] !== 0x3a /* : */) return undefined;
+  const hour = twoDigits(bytes, from + 11);
+  const minute = twoDigits(bytes, from + 14);
+  let at = from + 16;
   let second = 0;
   let microseconds = 0;
-  if (value.charCodeAt(at) === 0x3a) {
-    second = twoDigits(value, 17);
-    at = 19;
-    if (value.charCodeAt(at) === 0x2e /* . */) {
-      const end = endOfDigits(value, at + 1);
-      if (end === at + 1 || end > at + 10) return undefined;
-      microseconds = readFraction(value, at + 1, end);
-      at = end;
+  if (at < end && bytes[at] === 0x3a) {
+    if (end - at < 3) return undefined;
+    second = twoDigits(bytes, at + 1);
+    at += 3;
+    if (at < end && bytes[at] === 0x2e /* . */) {
+      const endOfFraction = endOfDigits(bytes, at + 1, end);
+      if (endOfFraction === at + 1 || endOfFraction > at + 10) return undefined;
+      microseconds = readFraction(bytes, at + 1, endOfFraction);
+      at = endOfFraction;
     }
   }
   // A leap second has no place in the time that PostgreSQL and POSIX count, so 60 is refused.
   if (!(hour <= 23 && minute <= 59 && second <= 59)) return undefined;
-  const offsetMinutes = readOffset(value, at);
+  const offsetMinutes = readOffset(bytes, at, end);
   if (offsetMinutes === undefined) return undefined;
   const ms = days * dayMs + ((hour * 60 + minute - offsetMinutes) * 60 + second) * 1_000;
   return toInstant(ms, microseconds);
@@ -70,12 +99,12 @@ function toInstant(ms: number, microseconds: number): Instant | undefined {
   return Number.isSafeInteger(instant) ? instant : BigInt(ms) * 1_000n + BigInt(microseconds);
 }
 
-/** The day that the first ten characters name, or undefined. */
-function readDay(value: string): number | undefined {
-  if (value.charCodeAt(4) !== 0x2d /* - */ || value.charCodeAt(7) !== 0x2d) return undefined;
-  const year = twoDigits(value, 0) * 100 + twoDigits(value, 2);
-  const month = twoDigits(value, 5);
-  const day = twoDigits(value, 8);
+/** The day that the ten characters from there on name, or undefined. */
+function readDay(bytes: Uint8Array, from: number): number | undefined {
+  if (bytes[from + 4] !== 0x2d /* - */ || bytes[from + 7] !== 0x2d) return undefined;
+  const year = twoDigits(bytes, from) * 100 + twoDigits(bytes, from + 2);
+  const month = twoDigits(bytes, from + 5);
+  const day = twoDigits(bytes, from + 8);
   if (!(year >= 1 && month >= 1 && month <= 12 && day >= 1)) return undefined;
   const leap = month === 2 && year % 4 === 0 && (year % 100 !== 0 || year % 400 === 0);
   if (day > (daysInMonth[month - 1] as number) + (leap ? 1 : 0)) return undefined;
@@ -92,35 +121,35 @@ function daysSince2000(year: number, month: number, day: number): number {
 }
 
 /** The number of two digits at that place, or NaN. */
-function twoDigits(value: string, at: number): number {
-  const tens = value.charCodeAt(at) - 0x30;
-  const ones = value.charCodeAt(at + 1) - 0x30;
+function twoDigits(bytes: Uint8Array, at: number): number {
+  const tens = (bytes[at] as number) - 0x30;
+  const ones = (bytes[at + 1] as number) - 0x30;
   return tens >= 0 && tens <= 9 && ones >= 0 && ones <= 9 ? tens * 10 + ones : Number.NaN;
 }
 
-function endOfDigits(value: string, from: number): number {
+function endOfDigits(bytes: Uint8Array, from: number, end: number): number {
   let at = from;
-  while (value.charCodeAt(at) >= 0x30 && value.charCodeAt(at) <= 0x39) at++;
+  while (at < end && (bytes[at] as number) >= 0x30 && (bytes[at] as number) <= 0x39) at++;
   return at;
 }
 
-function readFraction(value: string, from: number, end: number): number {
+function readFraction(bytes: Uint8Array, from: number, end: number): number {
   let micros = 0;
   for (let at = from; at < from + 6; at++)
-    micros = micros * 10 + (at < end ? value.charCodeAt(at) - 0x30 : 0);
+    micros = micros * 10 + (at < end ? (bytes[at] as number) - 0x30 : 0);
   return micros;
 }
 
 /** Minutes ahead of UTC from `Z`, `+02:00`, `+0200`, `+02` or nothing at all; undefined for anything else. */
-function readOffset(value: string, at: number): number | undefined {
-  const rest = value.length - at;
+function readOffset(bytes: Uint8Array, at: number, end: number): number | undefined {
+  const rest = end - at;
   if (rest === 0) return 0;
-  const sign = value.charCodeAt(at);
+  const sign = bytes[at] as number;
   if (rest === 1) return (sign | 0x20) === 0x7a /* z */ ? 0 : undefined;
-  const colon = rest === 6 && value.charCodeAt(at + 3) === 0x3a;
+  const colon = rest === 6 && bytes[at + 3] === 0x3a;
   if ((sign !== 0x2b /* + */ && sign !== 0x2d) || !(rest === 3 || rest === 5 || colon)) return undefined;
-  const hours = twoDigits(value, at + 1);
-  const minutes = rest === 3 ? 0 : twoDigits(value, colon ? at + 4 : at + 3);
+  const hours = twoDigits(bytes, at + 1);
+  const minutes = rest === 3 ? 0 : twoDigits(bytes, colon ? at + 4 : at + 3);
   if (!(hours <= 23 && minutes <= 59)) return undefined;
   return (sign === 0x2b ? 1 : -1) * (hours * 60 + minutes);
 }

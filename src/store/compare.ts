@@ -1,7 +1,7 @@
 import type { ResourceType } from '../registry/resources.ts';
 import type { EncodedRows } from './encoded-rows.ts';
 import type { Client } from './pool.ts';
-import { perType, tableOf } from './tables.ts';
+import { perType, sentRows, tableOf } from './tables.ts';
 
 /**
  * Looks for the records that say something new: those that are not stored, and those that differ from what is. An
@@ -10,19 +10,17 @@ import { perType, tableOf } from './tables.ts';
  * at `exists` in tables.ts.
  */
 const statement = perType((type) => {
-  const { name, id, columns, arrays } = tableOf(type);
+  const { name, id, columns, types } = tableOf(type);
   const stored = columns.map((column) => `t.${column}`).join(', ');
   const incoming = columns.map((column) => `i.${column}`).join(', ');
   return {
     name: `compare ${type}`,
     text: `
-      select i."#"::int - 1 as place, coalesce(i.updated < t.updated, false) as stale
-      from organisations o
-      cross join unnest(${arrays}) with ordinality as i(${columns.join(', ')}, "#")
+      select i."#" - 1 as place, coalesce(i.updated < t.updated, false) as stale
+      from ${sentRows(columns, types, ', generate_subscripts($2::uuid[], 1) as "#"')}
       left join lateral (
-        select * from ${name} t where t.organisation_id = o.organisation_id and t.${id} = i.${id} offset 0) t on true
-      where o.organisation_id = $1
-        and (i.updated < t.updated or (${stored}) is distinct from (${incoming}))
+        select * from ${name} t where t.organisation_id = $1 and t.${id} = i.${id} offset 0) t on true
+      where i.updated < t.updated or (${stored}) is distinct from (${incoming})
       order by i."#"`,
   };
 });

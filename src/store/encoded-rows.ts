@@ -1,21 +1,13 @@
-import type { ResourceType } from '../registry/resources.ts';
-import type { Row } from '../registry/validate.ts';
-import { arrayHeaderBytes, binaryArray, uuidArrayStride } from './binary-array.ts';
-import { tableOf } from './tables.ts';
+import { arrayHeaderBytes, uuidArrayStride } from './array-writer.ts';
 
 /**
  * Rows as the statements take them: one binary array per column. Records are brought into this form as soon as they are
- * checked, outside the heap, so that what JSON.parse made of a body dies young; kept until its batch was stored, it cost
- * the collector more than all other work on it.
+ * checked, outside the heap: kept as objects until its batch was stored, what JSON.parse made of a body cost the
+ * collector more than all other work on it.
  */
 export interface EncodedRows {
   readonly count: number;
   readonly arrays: readonly Buffer[];
-}
-
-export function encodeRows(type: ResourceType, rows: readonly Row[]): EncodedRows {
-  const arrays = tableOf(type).types.map((columnType, at) => binaryArray(columnType, rows, at));
-  return { count: rows.length, arrays };
 }
 
 /** Those of the rows that stand at these places, which ascend. */

@@ -22,7 +22,7 @@ const passedOver = perType((type) => {
       select i.place::int - 1 as place
       from organisations o cross join unnest($2::uuid[]) with ordinality as i(id, place)
       cross join lateral (
-        select t.xmin from ${name} t where t.organisation_id = o.organisation_id and t.${id} = i.id offset 0) t
+        select t.xmin from ${name} t where t.organisation_id = $1 and t.${id} = i.id offset 0) t
       where o.organisation_id = $1 and t.xmin <> pg_current_xact_id()::xid
       order by i.place`,
   };

@@ -2,9 +2,9 @@ import type { ColumnType, Scalar } from '../registry/fields.ts';
 import { type ItemType, interaction, itemTypes } from '../registry/interaction.ts';
 import type { Instant } from '../registry/times.ts';
 import type { Row } from '../registry/validate.ts';
-import { binaryArray } from './binary-array.ts';
+import { binaryArray } from './array-writer.ts';
 import type { Client, Pool } from './pool.ts';
-import { exists } from './tables.ts';
+import { exists, sentRows } from './tables.ts';
 
 const fields = Object.keys(interaction);
 const columns = ['interaction_id', ...fields, 'event_time'];
@@ -21,11 +21,9 @@ const types: readonly ColumnType[] = [
  */
 const insertText = `
   insert into interactions (organisation_id, ${columns.join(', ')})
-  select o.organisation_id, ${columns.map((column) => (column === 'event_timestamp' ? `i.${column}::jsonb` : `i.${column}`)).join(', ')}
-  from organisations o
-  cross join unnest(${types.map((type, at) => `$${at + 2}::${type}[]`).join(', ')}) as i(${columns.join(', ')})
-  where o.organisation_id = $1
-    and case i.item_type ${(Object.keys(itemTypes) as ItemType[]).map((itemType) => `when '${itemType}' then ${exists(itemTypes[itemType], 'i.item_id')}`).join('\n      ')} end
+  select i.organisation_id, ${columns.map((column) => (column === 'event_timestamp' ? `i.${column}::jsonb` : `i.${column}`)).join(', ')}
+  from ${sentRows(columns, types)}
+  where case i.item_type ${(Object.keys(itemTypes) as ItemType[]).map((itemType) => `when '${itemType}' then ${exists(itemTypes[itemType], 'i.item_id')}`).join('\n      ')} end
     and (i.student_id is null or ${exists('customers', 'i.student_id')})
   returning interaction_id`;
 
@@ -54,9 +52,13 @@ export async function insertInteractions(
   const { rows: written } = await client.query<{ interaction_id: string }>({
     name: 'insert interactions',
     text: insertText,
-    values: [organisationId, ...types.map((type, at) => binaryArray(type, rows, at))],
+    values: [organisationId, ...types.map((type, at) => binaryArray(type, column(rows, at)))],
   });
   return new Set(written.map(({ interaction_id }) => interaction_id));
+}
+
+function column(rows: readonly Row[], at: number) {
+  return rows.map((row) => row[at] ?? null);
 }
 
 const missingFrom = perItemType(

@@ -24,6 +24,7 @@ export function createPool(config: Config, onIdleError: (error: Error) => void):
     idle_in_transaction_session_timeout: config.databaseTimeoutMs,
     application_name: 'intake-server',
     options: '-c timezone=UTC',
+    onConnect: async (client: pg.ClientBase) => void (await client.query(planOnce)),
     types: {
       getTypeParser: (oid: number, format?: 'text' | 'binary') =>
         keptAsText.has(oid) ? (value: string) => value : pg.types.getTypeParser(oid, format as 'text'),
@@ -35,6 +36,15 @@ export function createPool(config: Config, onIdleError: (error: Error) => void):
   pool.on('connect', (client) => client.on('error', () => {}));
   return pool;
 }
+
+/**
+ * Left to itself, PostgreSQL plans small statements anew each time, for it takes the arrays of a prepared one to be
+ * longer than they are: 400 microseconds for an interaction by itself, against 150 with one plan for all. Citus needs to
+ * see the organisation to find its node, and refuses such a plan.
+ */
+const planOnce = `
+  select set_config('plan_cache_mode', 'force_generic_plan', false)
+  where not exists (select from pg_extension where extname = 'citus')`;
 
 /** COMMIT was sent and its answer never came: the work is stored or it is not, and only sending it again settles it. */
 export class CommitUnconfirmed extends Error {

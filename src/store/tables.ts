@@ -7,48 +7,56 @@ export interface Table {
   readonly id: string;
   readonly columns: readonly string[];
   readonly types: readonly ColumnType[];
-  /** Rows as parameters: one array per column, `$2` the first, for `$1` is always the organisation. */
-  readonly arrays: string;
 }
 
 export function tableOf(type: ResourceType): Table {
   const { fields }: Resource = resources[type];
   const columns = Object.keys(fields).map(quote);
-  const arrays = Object.values(fields).map(({ column }, at) => `$${at + 2}::${column}[]`);
+  const types = Object.values(fields).map(({ column }) => column);
   return {
     name: type.replaceAll('-', '_'),
     id: quote(idFieldOf(type)),
     columns,
-    types: Object.values(fields).map(({ column }) => column),
-    arrays: arrays.join(', '),
+    types,
   };
 }
 
 /**
  * The start of every statement that writes rows of one organisation. `organisations` stands in the `from` so that Citus
  * plans the statement as one task on the node that owns the organisation; without it, or wrapped in a `with`, the rows
- * travel to the coordinator. Ordering by id keeps concurrent uploads of the same records from deadlocking, as long as a transaction writes to what is
- * stored in one such statement. No id may come
- * twice.
+ * travel to the coordinator. Ordering by id keeps concurrent uploads of the same records from deadlocking, as long as a
+ * transaction writes to what is stored in one such statement. No id may come twice.
  */
-export function insertRows({ name, id, columns, arrays }: Table): string {
+export function insertRows({ name, id, columns, types }: Table): string {
   return `
       insert into ${name} (organisation_id, ${columns.join(', ')})
-      select o.organisation_id, ${columns.map((column) => `i.${column}`).join(', ')}
-      from organisations o cross join unnest(${arrays}) as i(${columns.join(', ')})
-      where o.organisation_id = $1
+      select i.organisation_id, ${columns.map((column) => `i.${column}`).join(', ')}
+      from ${sentRows(columns, types)}
       order by i.${id}`;
 }
 
 /**
- * Whether an id is stored as a record of the type, as a condition on `o`, the organisation. `offset 0` keeps PostgreSQL
- * from turning it into a join: one that was planned while the table was small would hash all of an organisation's rows,
- * and go on doing so when there are a billion of them.
+ * The rows of the organisation `$1` out of one array per column, `$2` the first, to be selected from as `i`. The arrays
+ * are unnested in the select list, where their elements are handed on one by one. Unnested in the `from`, every column
+ * is first written into a store of its own, which makes an insert 1.3 times and a comparison 1.4 times as expensive.
+ */
+export function sentRows(columns: readonly string[], types: readonly ColumnType[], more = ''): string {
+  const arrays = types.map((type, at) => `unnest($${at + 2}::${type}[]) as ${columns[at]}`);
+  return `(
+        select o.organisation_id, ${arrays.join(', ')}${more}
+        from organisations o where o.organisation_id = $1) i`;
+}
+
+/**
+ * Whether an id is stored as a record of the type in the organisation `$1`. `offset 0` keeps PostgreSQL from turning it
+ * into a join: one that was planned while the table was small would hash all of an organisation's rows, and go on doing
+ * so when there are a billion of them. Behind it Citus finds the node by the parameter alone: with the organisation of
+ * the surrounding query in its place, it asks every shard.
  */
 export function exists(type: ResourceType, idExpression: string): string {
   const { name, id } = tableOf(type);
   return `exists (
-        select from ${name} t where t.organisation_id = o.organisation_id and t.${id} = ${idExpression} offset 0)`;
+        select from ${name} t where t.organisation_id = $1 and t.${id} = ${idExpression} offset 0)`;
 }
 
 /** A field may be called `order`. */

@@ -3,7 +3,7 @@ import pg from 'pg';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { ColumnType, Scalar } from '../../src/registry/fields.ts';
 import { readDateTime } from '../../src/registry/times.ts';
-import { binaryArray } from '../../src/store/binary-array.ts';
+import { binaryArray } from '../../src/store/array-writer.ts';
 import { createTestDatabase } from '../support/database.ts';
 import { isoOf } from '../support/iso-of.ts';
 
@@ -17,11 +17,7 @@ afterAll(() => client.end());
 
 /** What PostgreSQL makes of our array, against what it makes of the same values as text. */
 async function read(type: ColumnType, values: readonly (Scalar | null)[], texts: readonly (string | null)[]) {
-  const ours = binaryArray(
-    type,
-    values.map((value) => [value]),
-    0,
-  );
+  const ours = binaryArray(type, values);
   const { rows } = await client.query<{ ours: (string | null)[]; theirs: (string | null)[] }>(
     `select array(select v::text from unnest($1::${type}[]) with ordinality as u(v, n) order by n) as ours,
             array(select v::${type}::text from unnest($2::text[]) with ordinality as u(v, n) order by n) as theirs`,

@@ -1,0 +1,144 @@
+import fc from 'fast-check';
+import { expect, it } from 'vitest';
+import { RequestError } from '../../src/errors.ts';
+import type { CheckedBatch } from '../../src/ingest/batch-builder.ts';
+import { checkParsed, checkUpload } from '../../src/ingest/check-upload.ts';
+import { limits } from '../../src/limits.ts';
+import { referencesOf, resources, resourceTypes } from '../../src/registry/resources.ts';
+import { sentRecord } from './records.ts';
+
+/** Everything that a check says, in a form that can be compared. */
+function saidBy(check: () => CheckedBatch[]) {
+  try {
+    return check().map(({ rows, referenced, sample, ...rest }) => ({
+      ...rest,
+      count: rows.count,
+      arrays: [...rows.arrays, ...referenced, sample].map((array) => array.toString('hex')),
+    }));
+  } catch (error) {
+    if (!(error instanceof RequestError)) throw error;
+    return { code: error.code, message: error.message, details: error.details };
+  }
+}
+
+const recordsMax = 30;
+const ids = ['5a000000-0000-4000-8000-000000000001', '5a000000-0000-4000-8000-000000000002'];
+const typeAndRecords = fc.constantFrom(...resourceTypes).chain((type) => {
+  const referenced = Object.fromEntries(referencesOf(type).map((reference) => [reference.type, ids]));
+  const record = sentRecord(type, referenced).map((sent) => sent.record);
+  return fc.tuple(fc.constant(type), fc.array(record, { minLength: 1, maxLength: recordsMax + 1 }));
+});
+
+/** What a body may be spoiled with, or just be written differently. */
+const snippets = [
+  ...['"', ',', ':', '{', '}', '[', ']', '{}', '[]', '\\', '\\n', '\\u0041', '\\u0000', '\\ud800', '\u0000'],
+  ...[
+    'null',
+    'true',
+    'false',
+    '0',
+    '-',
+    '-0',
+    '01',
+    '1.',
+    '.5',
+    '1e3',
+    '1E-2',
+    '12345678901234567890',
+    '0.1',
+  ],
+  ...[
+    ' ',
+    '\n',
+    '\t',
+    '\r',
+    '\u00a0',
+    '\ufeff',
+    'é',
+    '😀',
+    'A',
+    'f',
+    '"records"',
+    '"records":[',
+    '"updated":',
+  ],
+].map((snippet) => Buffer.from(snippet));
+const change = fc.record({
+  at: fc.double({ min: 0, max: 1, noNaN: true }),
+  without: fc.integer({ min: 0, max: 3 }),
+  snippet: fc.constantFrom(...snippets, Buffer.from([0xff]), Buffer.from([0xc3]), Buffer.alloc(0)),
+});
+
+function applyTo(
+  body: Buffer,
+  { at, without, snippet }: typeof change extends fc.Arbitrary<infer C> ? C : never,
+) {
+  const place = Math.floor(at * body.length);
+  return Buffer.concat([body.subarray(0, place), snippet, body.subarray(place + without)]);
+}
+
+function expectSame(type: (typeof resourceTypes)[number], body: Buffer) {
+  const short = saidBy(() => checkUpload(type, Buffer.from(body), recordsMax));
+  expect(short).toEqual(saidBy(() => checkParsed(type, Buffer.from(body), recordsMax)));
+}
+
+it('a body says the same whether it is read from its bytes or parsed', () => {
+  fc.assert(
+    fc.property(typeAndRecords, fc.constantFrom(undefined, 1, '\t', ' \r\n'), ([type, records], space) =>
+      expectSame(type, Buffer.from(JSON.stringify({ records }, null, space))),
+    ),
+    { numRuns: 1_000 },
+  );
+});
+
+it('and so does a body that was changed somewhere', () => {
+  fc.assert(
+    fc.property(
+      typeAndRecords,
+      fc.array(change, { minLength: 1, maxLength: 3 }),
+      ([type, records], changes) =>
+        expectSame(type, changes.reduce(applyTo, Buffer.from(JSON.stringify({ records })))),
+    ),
+    { numRuns: 5_000 },
+  );
+});
+
+it('numbers written in every way are the numbers that JSON.parse makes of them', () => {
+  const digits = fc.stringMatching(/^\d{1,18}$/);
+  const number = fc
+    .tuple(
+      fc.constantFrom('', '-'),
+      digits,
+      fc.option(digits),
+      fc.constantFrom('', '', '', 'e2', 'E-3', 'e+1'),
+    )
+    .map(
+      ([sign, whole, decimals, exponent]) =>
+        `${sign}${whole}${decimals === null ? '' : `.${decimals}`}${exponent}`,
+    );
+  const record = JSON.stringify({ ...resources.branches.example, latitude: 0, longitude: 0 });
+  fc.assert(
+    fc.property(number, number, (latitude, longitude) => {
+      const sent = record
+        .replace('"latitude":0', `"latitude":${latitude}`)
+        .replace('"longitude":0', `"longitude":${longitude}`);
+      expectSame('branches', Buffer.from(`{"records":[${sent}]}`));
+    }),
+    { numRuns: 3_000 },
+  );
+});
+
+it.each(resourceTypes)('an ordinary record of %s takes the short way', (type) => {
+  const body = Buffer.from(
+    JSON.stringify({ records: Array(limits.recordsPerBatch + 1).fill(resources[type].example) }),
+  );
+  const parse = JSON.parse;
+  JSON.parse = () => {
+    throw new Error('it was parsed');
+  };
+  try {
+    expect(checkUpload(type, body, limits.recordsPerRequestMax)).toHaveLength(2);
+  } finally {
+    JSON.parse = parse;
+  }
+});
