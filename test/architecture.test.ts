@@ -24,7 +24,7 @@ const steps = [
   ['src/ingest', 'src/interactions', 'src/keys'],
   ['src/http'],
   ['src/cli'],
-  ['src/main.ts'],
+  ['src/main.ts', 'src/small-young-generation.ts'],
 ];
 
 function stepOf(file: string): number {

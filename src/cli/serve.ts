@@ -1,5 +1,4 @@
 import { parseArgs } from 'node:util';
-import { setFlagsFromString } from 'node:v8';
 import type { FastifyInstance } from 'fastify';
 import { type Config, readConfig } from '../config.ts';
 import { buildApp } from '../http/app.ts';
@@ -24,7 +23,6 @@ export interface Service {
 }
 
 export async function startService(config: Config): Promise<Service> {
-  keepYoungGenerationSmall();
   let app: FastifyInstance | undefined;
   const pool = createPool(config, (error) => app?.log.warn({ err: error }, 'an idle connection was lost'));
   try {
@@ -46,16 +44,6 @@ export async function startService(config: Config): Promise<Service> {
     await pool.end();
     throw error;
   }
-}
-
-/**
- * Uploads leave behind large buffers and few objects. Buffers that died young are freed when the young generation is
- * collected, which takes a millisecond; but as it grows that happens too seldom, and a collection of the whole heap, of
- * 50 milliseconds over all threads, comes first. Kept at its first size, that costs a seventh as many whole collections
- * and takes 3 of 9 microseconds off a record.
- */
-function keepYoungGenerationSmall(): void {
-  setFlagsFromString('--semi-space-growth-factor=1');
 }
 
 async function listen(app: FastifyInstance, { host, port }: Config): Promise<string> {

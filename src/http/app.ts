@@ -30,7 +30,9 @@ export async function buildApp(parts: Parts): Promise<FastifyInstance> {
   for (const operation of operations) addRoute(app, operation, parts, admitted);
   await addReference(app);
   refuseOtherMethods(app);
-  app.addHook('onClose', () => parts.checker.close());
+  app.addHook('onClose', async () => {
+    await Promise.all([parts.checker.close(), parts.writer.close()]);
+  });
   return app;
 }
 

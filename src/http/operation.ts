@@ -6,8 +6,9 @@ import type { Principal } from '../keys/authenticate.ts';
 import { KnownKeys } from '../keys/known-keys.ts';
 import type { Permission } from '../keys/permissions.ts';
 import { RequestLimits } from '../keys/request-limits.ts';
+import { limits } from '../limits.ts';
 import type { Field } from '../registry/fields.ts';
-import type { Pool } from '../store/pool.ts';
+import { createPool, type Pool } from '../store/pool.ts';
 import type { Query } from './query.ts';
 
 /** What the operations work with; made once, by the command that starts the service. */
@@ -26,7 +27,9 @@ export function createParts(config: Config, pool: Pool): Parts {
     pool,
     keys: new KnownKeys(pool),
     requestLimits: new RequestLimits(config),
-    writer: new InteractionWriter(pool),
+    writer: new InteractionWriter(
+      createPool({ ...config, databaseConnectionsMax: limits.interactionWritersMax }, () => {}),
+    ),
     checker: new UploadChecker(),
   };
 }

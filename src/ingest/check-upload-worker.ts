@@ -1,3 +1,4 @@
+import { constants, setPriority } from 'node:os';
 import { Piscina } from 'piscina';
 import type { Detail } from '../errors.ts';
 import { RequestError, type RequestErrorCode } from '../errors.ts';
@@ -15,6 +16,10 @@ export interface CheckTask {
 export type CheckResult =
   | { readonly batches: readonly PackedBatch[] }
   | { readonly refused: { code: RequestErrorCode; message: string; details: readonly Detail[] | undefined } };
+
+// Of this thread alone: while it is busy, whoever waits for a short answer goes first. With four uploaders it takes a
+// third off the 99th percentile of interactions, and nothing off the uploads.
+setPriority(constants.priority.PRIORITY_BELOW_NORMAL);
 
 /** What a worker thread runs. Memory is handed over in both directions, and what is not needed any more is freed. */
 export default function check({ type, body, recordsMax }: CheckTask): CheckResult {

@@ -7,7 +7,7 @@ import { insertNew } from '../store/insert-new.ts';
 import { lookUp } from '../store/look-up.ts';
 import { type Client, inTransaction, isConflict, type Pool } from '../store/pool.ts';
 import { perType } from '../store/tables.ts';
-import { upsert } from '../store/upsert.ts';
+import { updateStored, upsert } from '../store/upsert.ts';
 import type { CheckedBatch } from './batch-builder.ts';
 import { created, failed, type Outcome, stale, unchanged, updated } from './outcome.ts';
 
@@ -118,7 +118,7 @@ async function storeNew(
   if (known.length === 0) return outcomes;
   const compared = await compare(client, organisationId, type, pickRows(rows, known));
   // Updating them now would lock rows out of order, and two such uploads could wait for each other.
-  if (compared.differing.length > 0) throw new GuessedWrong();
+  if (compared.absent.length + compared.changed.length > 0) throw new GuessedWrong();
   for (const place of known) outcomes[place] = unchanged;
   for (const position of compared.stale) outcomes[known[position] as number] = stale;
   return outcomes;
@@ -136,16 +136,37 @@ async function storeKnown(
   comesAgain: ReadonlySet<string>,
 ): Promise<Outcome[]> {
   const outcomes: Outcome[] = new Array(rows.count).fill(unchanged);
-  const compared = await compare(client, organisationId, type, rows);
-  for (const place of compared.stale) outcomes[place] = stale;
-  const places =
-    comesAgain.size === 0 ? compared.differing : withThoseOf(comesAgain, rows, compared.differing);
+  const { absent, changed, stale: older } = await compare(client, organisationId, type, rows);
+  for (const place of older) outcomes[place] = stale;
+  if (absent.length === 0 && comesAgain.size === 0) {
+    await replaceStored(client, organisationId, type, rows, changed, outcomes);
+    return outcomes;
+  }
+  const differing = [...absent, ...changed].sort((a, b) => a - b);
+  const places = comesAgain.size === 0 ? differing : withThoseOf(comesAgain, rows, differing);
   if (places.length > 0) {
     const written = await upsert(client, organisationId, type, pickRows(rows, places));
-    for (const place of compared.differing)
-      outcomes[place] = outcomeNamed[written.get(idAt(rows, place)) ?? 'stale'];
+    for (const place of differing) outcomes[place] = outcomeNamed[written.get(idAt(rows, place)) ?? 'stale'];
   }
   return outcomes;
+}
+
+/** The ordinary case of an upload that was sent before: every record is stored, and some have changed. */
+async function replaceStored(
+  client: Client,
+  organisationId: string,
+  type: ResourceType,
+  rows: EncodedRows,
+  places: readonly number[],
+  outcomes: Outcome[],
+): Promise<void> {
+  if (places.length === 0) return;
+  const picked = pickRows(rows, places);
+  for (const place of places) outcomes[place] = updated;
+  if (await updateStored(client, organisationId, type, picked)) return;
+  // Somebody stored a newer version since we looked: what was not written is what is older than what is stored now.
+  const { stale: older } = await compare(client, organisationId, type, picked);
+  for (const position of older) outcomes[places[position] as number] = stale;
 }
 
 function withThoseOf(ids: ReadonlySet<string>, rows: EncodedRows, differing: readonly number[]): number[] {

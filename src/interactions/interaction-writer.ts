@@ -1,7 +1,13 @@
 import { RequestError } from '../errors.ts';
 import { limits } from '../limits.ts';
 import { insertInteractions, type NewInteraction } from '../store/interactions.ts';
-import { isUnavailable, leavesOutcomeOpen, type Pool } from '../store/pool.ts';
+import { type Client, inOneTransaction, isUnavailable, leavesOutcomeOpen, type Pool } from '../store/pool.ts';
+
+/** Those of one organisation, which share a statement. */
+interface Group {
+  readonly organisationId: string;
+  readonly waiting: readonly Waiting[];
+}
 
 interface Waiting {
   readonly added: NewInteraction;
@@ -12,8 +18,9 @@ interface Waiting {
 
 /**
  * Interactions that wait at the same time share a statement and its commit; each is answered only after it. A statement
- * holds one organisation, for on Citus the rows of several would be spread over every shard. Nobody waits for company:
- * with a connection free, an interaction is on its way before the next request is read.
+ * holds one organisation, for on Citus the rows of several would be spread over every shard; statements of several
+ * organisations share a commit. Nobody waits for company: with a connection free, an interaction is on its way before
+ * the next request is read. The connections are the writer's own, so that no upload can be in front of it.
  */
 export class InteractionWriter {
   readonly #pool: Pool;
@@ -48,40 +55,51 @@ export class InteractionWriter {
     });
   }
 
-  /** The organisation that has waited longest goes first. */
+  /** Takes the organisations that have waited longest, as many as a transaction may hold rows. */
   #writeNext(): void {
-    const [organisationId, all] = this.#waiting.entries().next().value as [string, Waiting[]];
-    const batch = all.splice(0, limits.interactionsPerStatementMax);
-    this.#waiting.delete(organisationId);
-    if (all.length > 0) this.#waiting.set(organisationId, all);
+    const groups: Group[] = [];
+    let room: number = limits.interactionsPerStatementMax;
+    for (const [organisationId, all] of this.#waiting) {
+      const waiting = all.splice(0, room);
+      groups.push({ organisationId, waiting });
+      this.#waiting.delete(organisationId);
+      if (all.length > 0) this.#waiting.set(organisationId, all);
+      room -= waiting.length;
+      if (room === 0) break;
+    }
     this.#writing++;
-    void this.#writeBatch(organisationId, batch).finally(() => {
+    void this.#writeGroups(groups).finally(() => {
       this.#writing--;
       if (this.#waiting.size > 0) this.#schedule();
     });
   }
 
-  async #writeBatch(organisationId: string, batch: readonly Waiting[]): Promise<void> {
+  async #writeGroups(groups: readonly Group[]): Promise<void> {
     try {
-      const written = await this.#insert(organisationId, batch);
-      for (const { added, resolve } of batch) resolve(written.has(added.interactionId));
+      const written = await this.#insert(groups);
+      for (const [at, { waiting }] of groups.entries())
+        for (const { added, resolve } of waiting) resolve(written[at]?.has(added.interactionId) ?? false);
     } catch (error) {
-      // A statement that PostgreSQL refused wrote nothing. One row may be to blame, and its neighbours are not: each is
-      // tried by itself.
-      if (batch.length > 1 && !(error instanceof RequestError) && !isUnavailable(error)) {
-        for (const waiting of batch) await this.#writeBatch(organisationId, [waiting]);
-      } else {
-        for (const { reject } of batch) reject(error);
-      }
+      // What PostgreSQL refused wrote nothing. One row may be to blame, and its neighbours are not: each organisation is
+      // tried by itself, and then each row.
+      const parts = isUnavailable(error) || error instanceof RequestError ? [] : partsOf(groups);
+      if (parts.length > 1) for (const part of parts) await this.#writeGroups([part]);
+      else for (const { reject } of groups.flatMap(({ waiting }) => waiting)) reject(error);
     }
   }
 
-  async #insert(organisationId: string, batch: readonly Waiting[]): Promise<Set<string>> {
+  /** The ids of those that were written, for each group. */
+  async #insert(groups: readonly Group[]): Promise<Set<string>[]> {
     // Until a connection is had nothing can have been written; once the statement is on its way, only the answer tells.
     const client = await this.#pool.connect();
     try {
-      const added = batch.map((waiting) => waiting.added);
-      const written = await insertInteractions(client, organisationId, added);
+      const statements = groups.map(({ organisationId, waiting }) => {
+        const added = waiting.map((one) => one.added);
+        return (on: Client) => insertInteractions(on, organisationId, added);
+      });
+      const [first] = statements;
+      const written =
+        first && statements.length === 1 ? [await first(client)] : await inOneTransaction(client, statements);
       client.release();
       return written;
     } catch (error) {
@@ -89,4 +107,15 @@ export class InteractionWriter {
       throw leavesOutcomeOpen(error) ? new RequestError('outcome_unknown', { cause: error }) : error;
     }
   }
+
+  async close(): Promise<void> {
+    await this.#pool.end();
+  }
+}
+
+function partsOf(groups: readonly Group[]): Group[] {
+  if (groups.length > 1) return [...groups];
+  return groups.flatMap(({ organisationId, waiting }) =>
+    waiting.map((one) => ({ organisationId, waiting: [one] })),
+  );
 }

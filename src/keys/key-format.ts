@@ -1,4 +1,4 @@
-import { createHash, randomBytes } from 'node:crypto';
+import { hash, randomBytes } from 'node:crypto';
 import { crc32 } from 'node:zlib';
 
 /**
@@ -35,7 +35,7 @@ export function keyIdOf(key: string): string | undefined {
 
 /** A key has 256 random bits, so a plain hash is as strong as a slow one would be. */
 export function hashKey(key: string): Buffer {
-  return createHash('sha256').update(key).digest();
+  return hash('sha256', key, 'buffer');
 }
 
 function checksum(text: string): string {

@@ -15,6 +15,8 @@ export const arrayHeaderBytes = 20;
 /** A length and sixteen bytes. */
 export const uuidArrayStride = 20;
 const bytesAtFirst = 4_096;
+/** What nearly every value fits into, with its length. */
+const bytesOfMost = 24;
 /** What a writer keeps for its next array; more is given back. */
 const bytesKeptMax = 1_048_576;
 
@@ -35,7 +37,7 @@ const uuidOffsets = [0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34];
  */
 export class ArrayWriter {
   readonly #type: ColumnType;
-  #buffer = Buffer.allocUnsafe(bytesAtFirst);
+  #buffer: Buffer;
   #end = arrayHeaderBytes;
   #count = 0;
   #hasNull = 0;
@@ -44,8 +46,9 @@ export class ArrayWriter {
   #markedCount = 0;
   #markedHasNull = 0;
 
-  constructor(type: ColumnType) {
+  constructor(type: ColumnType, bytes = bytesAtFirst) {
     this.#type = type;
+    this.#buffer = Buffer.allocUnsafe(bytes);
   }
 
   append(value: Scalar | null): void {
@@ -210,8 +213,8 @@ function writeText(buffer: Buffer, text: string, at: number): number {
 }
 
 /** One column of rows as an array. */
-export function binaryArray(type: ColumnType, values: Iterable<Scalar | null>): Buffer {
-  const array = new ArrayWriter(type);
+export function binaryArray(type: ColumnType, values: readonly (Scalar | null)[]): Buffer {
+  const array = new ArrayWriter(type, arrayHeaderBytes + values.length * bytesOfMost);
   for (const value of values) array.append(value);
   return array.finish();
 }

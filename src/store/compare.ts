@@ -16,19 +16,24 @@ const statement = perType((type) => {
   return {
     name: `compare ${type}`,
     text: `
-      select i."#" - 1 as place, coalesce(i.updated < t.updated, false) as stale
-      from ${sentRows(columns, types, ', generate_subscripts($2::uuid[], 1) as "#"')}
-      left join lateral (
-        select * from ${name} t where t.organisation_id = $1 and t.${id} = i.${id} offset 0) t on true
-      where i.updated < t.updated or (${stored}) is distinct from (${incoming})
-      order by i."#"`,
+      select string_agg(place, ',') filter (where fate = 'absent') as absent,
+        string_agg(place, ',') filter (where fate = 'changed') as changed,
+        string_agg(place, ',') filter (where fate = 'stale') as stale
+      from (
+        select (i."#" - 1)::text as place,
+          case when t.${id} is null then 'absent' when i.updated < t.updated then 'stale' else 'changed' end as fate
+        from ${sentRows(columns, types, ', generate_subscripts($2::uuid[], 1) as "#"')}
+        left join lateral (
+          select * from ${name} t where t.organisation_id = $1 and t.${id} = i.${id} offset 0) t on true
+        where i.updated < t.updated or (${stored}) is distinct from (${incoming})) as found`,
   };
 });
 
+/** Places of the rows, ascending; those in none of the lists are unchanged. */
 export interface Compared {
-  /** Places of the rows to write. */
-  readonly differing: readonly number[];
-  /** Places of the rows that are older than what is stored. Those in neither list are unchanged. */
+  readonly absent: readonly number[];
+  readonly changed: readonly number[];
+  /** Older than what is stored. */
   readonly stale: readonly number[];
 }
 
@@ -38,12 +43,24 @@ export async function compare(
   type: ResourceType,
   { arrays }: EncodedRows,
 ): Promise<Compared> {
-  const { rows } = await client.query<{ place: number; stale: boolean }>({
+  const { rows } = await client.query<Record<keyof Compared, string | null>>({
     ...statement(type),
     values: [organisationId, ...arrays],
   });
+  const found = rows[0];
   return {
-    differing: rows.filter(({ stale }) => !stale).map(({ place }) => place),
-    stale: rows.filter(({ stale }) => stale).map(({ place }) => place),
+    absent: placesOf(found?.absent),
+    changed: placesOf(found?.changed),
+    stale: placesOf(found?.stale),
   };
+}
+
+/** One line of text: a row for each of them would take the driver 1 to 2 microseconds. */
+function placesOf(list: string | null | undefined): number[] {
+  return list
+    ? list
+        .split(',')
+        .map(Number)
+        .sort((a, b) => a - b)
+    : [];
 }

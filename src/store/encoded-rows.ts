@@ -26,7 +26,10 @@ function pickElements(array: Buffer, places: readonly number[]): Buffer {
   for (const wanted of places) {
     for (; place <= wanted; place++) {
       const end = from + 4 + Math.max(0, array.readInt32BE(from));
-      if (place === wanted) to += array.copy(picked, to, from, end);
+      if (place < wanted) from = end;
+      // Most values are short, and the call into Node's own copying would cost more than they do.
+      else if (end - from > 64) to += array.copy(picked, to, from, end);
+      else while (from < end) picked[to++] = array[from++] as number;
       from = end;
     }
   }

@@ -24,6 +24,8 @@ export function createPool(config: Config, onIdleError: (error: Error) => void):
     idle_in_transaction_session_timeout: config.databaseTimeoutMs,
     application_name: 'intake-server',
     options: '-c timezone=UTC',
+    // A statement may be sent before the last one is answered; see `inOneTransaction`.
+    pipeline: true,
     onConnect: async (client: pg.ClientBase) => void (await client.query(planOnce)),
     types: {
       getTypeParser: (oid: number, format?: 'text' | 'binary') =>
@@ -66,6 +68,29 @@ export async function inTransaction<T>(pool: Pool, work: (client: Client) => Pro
   }
   await commit(client);
   return result;
+}
+
+/**
+ * Runs statements that do not need each other's results in one transaction, all sent at once: a single write, a single
+ * wait, a single commit. Either every one of them is committed or, whatever failed, none.
+ */
+export async function inOneTransaction<T>(
+  client: Client,
+  statements: readonly ((client: Client) => Promise<T>)[],
+): Promise<T[]> {
+  const { stream } = client.connection;
+  stream.cork();
+  const begun = client.query('begin');
+  const results = Promise.allSettled(statements.map((run) => run(client)));
+  const ended = client.query('commit');
+  stream.uncork();
+  const [, settled, end] = await Promise.allSettled([begun, results, ended]);
+  // A statement that failed says why; to COMMIT, PostgreSQL then answers with the word ROLLBACK and no error.
+  const all = settled.status === 'fulfilled' ? settled.value : [];
+  const failure = [...all, end].find((result) => result.status === 'rejected');
+  if (failure) throw failure.reason;
+  if (end.status === 'fulfilled' && end.value.command !== 'COMMIT') throw new Error('nothing was committed');
+  return all.map((result) => (result as PromiseFulfilledResult<T>).value);
 }
 
 /** On a connection that has stopped answering, ROLLBACK would wait out a timeout of its own; closing it rolls back too. */

@@ -4,18 +4,32 @@ import type { Client } from './pool.ts';
 import { insertRows, perType, tableOf } from './tables.ts';
 
 /** Writes records whole, new ones and changed ones alike, but never an older version over a newer one. */
-const statement = perType((type) => {
+function upsertText(type: ResourceType): string {
   const table = tableOf(type);
   const { name, id, columns } = table;
   const assignments = columns.slice(1).map((column) => `${column} = excluded.${column}`);
-  return {
-    name: `upsert ${type}`,
-    text: `${insertRows(table)}
+  return `${insertRows(table)}
       on conflict (organisation_id, ${id}) do update set ${assignments.join(', ')}
-      where (excluded.updated < ${name}.updated) is not true
-      returning ${id} as id, (xmax = 0) as created`,
-  };
-});
+      where (excluded.updated < ${name}.updated) is not true`;
+}
+
+const update = perType((type) => ({ name: `update ${type}`, text: upsertText(type) }));
+const statement = perType((type) => ({
+  name: `upsert ${type}`,
+  text: `${upsertText(type)}
+      returning ${tableOf(type).id} as id, (xmax = 0) as created`,
+}));
+
+/** Writes records that are stored already. Returns whether each was written: one may have met a newer version. */
+export async function updateStored(
+  client: Client,
+  organisationId: string,
+  type: ResourceType,
+  { count, arrays }: EncodedRows,
+): Promise<boolean> {
+  const { rowCount } = await client.query({ ...update(type), values: [organisationId, ...arrays] });
+  return rowCount === count;
+}
 
 /**
  * What became of each record, by its id. One that is missing from what PostgreSQL returns met a newer version, stored
