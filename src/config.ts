@@ -18,6 +18,7 @@ export interface Config {
   readonly recordsPerRequestMax: number;
   readonly coursesPerRequestMax: number;
   readonly bodyBytesMax: number;
+  readonly receiptsKeptDays: number;
   readonly logLevel: string;
 }
 
@@ -64,6 +65,7 @@ export function readConfig(given: Environment = {}, fallbacks: Environment = {})
     recordsPerRequestMax: integer('RECORDS_PER_REQUEST_MAX', limits.recordsPerRequestMax, 1, 100_000),
     coursesPerRequestMax: integer('COURSES_PER_REQUEST_MAX', limits.coursesPerRequestMax, 1, 100_000),
     bodyBytesMax: integer('BODY_BYTES_MAX', limits.bodyBytesMax, 1_024, 256 * 1024 * 1024),
+    receiptsKeptDays: integer('RECEIPTS_KEPT_DAYS', limits.receiptsKeptDays, 7, 3_650),
     logLevel: env.LOG_LEVEL || 'info',
   };
   if (!logLevels.includes(config.logLevel)) {

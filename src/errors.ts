@@ -20,6 +20,11 @@ const table = {
   https_required: [403, 'The request did not arrive over HTTPS; use the https:// address.'],
   not_found: [404, 'There is nothing at this address; /docs lists what there is.'],
   unknown_type: [404, 'There is no such record type; /docs lists them.'],
+  record_not_found: [404, 'There is no record of this type with this id.'],
+  receipt_not_found: [
+    404,
+    'There is no receipt with this request id: nothing of such a request was stored, or it is too long ago.',
+  ],
   interaction_not_found: [404, 'There is no interaction with this id.'],
   method_not_allowed: [405, 'This address does not take that method; Allow lists the ones it does.'],
   timed_out: [408, 'The request took too long to arrive; send it again.'],

@@ -29,6 +29,8 @@ export const limits = {
   branchListCodePointsMax: 20_000,
   interactionUserCodePointsMax: 255,
   errorsPerRecordMax: 5,
+  /** A refused record that is larger is named, but not kept. */
+  rejectedRecordBytesMax: 64 * 1024,
   errorsInSummaryMax: 3,
   unknownFieldNamesMax: 20,
   unknownFieldNameCharactersMax: 64,
@@ -37,8 +39,31 @@ export const limits = {
   idempotencyKeyLifeMs: 24 * 3_600_000,
   /** Below it a body can be put into canonical form without deep recursion; no interaction needs more than one level. */
   idempotentBodyDepthMax: 32,
+  receiptsPerPageMax: 100,
+  receiptsPerPageDefault: 20,
+  rejectionsPerPageMax: 1_000,
+  rejectionsPerPageDefault: 100,
+  rejectionPageBytesMax: 4 * 1024 * 1024,
+  rejectionGroupsMax: 1_000,
+  rejectionsPerReplayMax: 50_000,
+  rejectionsPerDiscard: 10_000,
+  weeklyPartitionsAhead: 4,
+  receiptsKeptDays: 30,
+  openMarksMax: 1_000,
+  openMarkLifeMs: 3_600_000,
+  countedOrganisationsMax: 10_000,
+  rollUpIntervalMs: 10_000,
   interactionsPerPageMax: 1_000,
   interactionsPerPageDefault: 100,
+  recordsPerPageMax: 1_000,
+  recordsPerPageDefault: 100,
+  /** How many records are looked at, in the order of their ids, for those that a reader asks for. */
+  recordsPerScan: 10_000,
+  /** How many a query brings at most, and how many characters of them: some types have room for long texts. */
+  recordsPerRead: 1_000,
+  recordCharactersPerRead: 4 * 1024 * 1024,
+  /** When a page is answered though it is not full. */
+  recordSearchMs: 1_000,
   /** Integers below it are epoch seconds, from it on milliseconds. */
   epochSecondsEnd: 100_000_000_000,
   interactionPartitionsAheadMonths: 6,

@@ -13,7 +13,7 @@ intake-server <command> --help shows examples.
 
 Settings come from the environment
   DATABASE_URL               postgres://user:password@host:5432/database
-  DATABASE_CONNECTIONS_MAX   connections to PostgreSQL (10)
+  DATABASE_CONNECTIONS_MAX   connections for uploads and reads (10); interactions have three more
   DATABASE_TIMEOUT_MS        a statement that takes longer is ended (30000)
   HOST, PORT                 where to listen (127.0.0.1, 8080)
   TLS_CERT_FILE, TLS_KEY_FILE  certificate and key; then HTTPS is served
@@ -24,6 +24,7 @@ Settings come from the environment
   RECORDS_PER_REQUEST_MAX    records per upload (5000)
   COURSES_PER_REQUEST_MAX    records per upload of courses (1000)
   BODY_BYTES_MAX             size of a body, decompressed (33554432)
+  RECEIPTS_KEPT_DAYS         days that receipts and rejections are kept at least (30)
   LOG_LEVEL                  fatal, error, warn, info, debug, trace or silent (info)`;
 
 const ofCommand: Readonly<Record<string, string>> = {

@@ -3,7 +3,8 @@ import type { FastifyInstance } from 'fastify';
 import { type Config, readConfig } from '../config.ts';
 import { buildApp } from '../http/app.ts';
 import { createParts } from '../http/operation.ts';
-import { keepHouse } from '../interactions/housekeeping.ts';
+import * as uploads from '../ingest/housekeeping.ts';
+import * as interactions from '../interactions/housekeeping.ts';
 import { limits } from '../limits.ts';
 import { schemaState } from '../store/migrate.ts';
 import { createPool, isRefusedLogin, isUnavailable, type Pool } from '../store/pool.ts';
@@ -29,7 +30,7 @@ export async function startService(config: Config): Promise<Service> {
     await refuseOtherSchema(pool);
     app = await buildApp(createParts(config, pool));
     const address = await listen(app, config);
-    const stopHousekeeping = startHousekeeping(app, pool);
+    const stopHousekeeping = startHousekeeping(app, pool, config);
     const running = app;
     return {
       address,
@@ -68,13 +69,20 @@ async function refuseOtherSchema(pool: Pool): Promise<void> {
     throw commandError('the database schema is ahead of this program; run a newer intake-server');
 }
 
-function startHousekeeping(app: FastifyInstance, pool: Pool): () => void {
-  const keep = () => {
-    keepHouse(pool).catch((error: unknown) =>
-      app.log.error({ err: error }, 'housekeeping failed; it will be tried again'),
-    );
-  };
-  keep();
-  const timer = setInterval(keep, limits.housekeepingIntervalMs);
-  return () => clearInterval(timer);
+function startHousekeeping(app: FastifyInstance, pool: Pool, { receiptsKeptDays }: Config): () => void {
+  const chores: [work: () => Promise<void>, everyMs: number][] = [
+    [() => interactions.keepHouse(pool), limits.housekeepingIntervalMs],
+    [() => uploads.keepHouse(pool, receiptsKeptDays), limits.housekeepingIntervalMs],
+    [() => uploads.rollUp(pool), limits.rollUpIntervalMs],
+  ];
+  const timers = chores.map(([work, everyMs]) => {
+    const keep = () => {
+      work().catch((error: unknown) =>
+        app.log.error({ err: error }, 'housekeeping failed; it will be tried again'),
+      );
+    };
+    keep();
+    return setInterval(keep, everyMs);
+  });
+  return () => timers.forEach(clearInterval);
 }

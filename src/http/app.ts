@@ -9,6 +9,7 @@ import { describeApi } from './openapi.ts';
 import type { Operation, Parts } from './operation.ts';
 import { operations } from './operations.ts';
 import { createServer } from './server.ts';
+import { isStreamed, streamOf } from './streamed-body.ts';
 
 /** The service as a function of its parts. Listening, signals and closing are the caller's. */
 export async function buildApp(parts: Parts): Promise<FastifyInstance> {
@@ -26,7 +27,8 @@ export async function buildApp(parts: Parts): Promise<FastifyInstance> {
     { parseAs: 'buffer' },
     async (_request: FastifyRequest, body: Buffer) => body,
   );
-  await app.register(compress);
+  // Lines of JSON are among what is worth compressing; the other types it knows from a table.
+  await app.register(compress, { customTypes: /^application\/x-ndjson\b/ });
   for (const operation of operations) addRoute(app, operation, parts, admitted);
   await addReference(app);
   refuseOtherMethods(app);
@@ -97,10 +99,13 @@ function addRoute(
         { requestId, principal, params, query, headers, body, log },
         parts,
       );
+      // Before the headers are set: an answer that cannot be begun has others.
+      const sent = isStreamed(answer.body) ? await streamOf(answer.body, request, reply) : answer.body;
       return reply
         .code(answer.status)
+        .type('application/json; charset=utf-8')
         .headers(answer.headers ?? {})
-        .send(answer.body);
+        .send(sent);
     },
   });
 }

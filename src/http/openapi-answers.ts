@@ -12,15 +12,128 @@ function closed(properties: Record<string, unknown>): JsonSchema {
   return { type: 'object', required: Object.keys(properties), properties };
 }
 
+/** A page of what the schema describes, listed under `member`. */
+export function pageSchema(member: string, schema: string): JsonSchema {
+  return closed({
+    [member]: { type: 'array', items: { $ref: `#/components/schemas/${schema}` } },
+    next_cursor: { type: ['string', 'null'], description: 'null on the last page' },
+  });
+}
+
+function withOptional(schema: JsonSchema, more: Record<string, unknown>): JsonSchema {
+  return { ...schema, properties: { ...(schema.properties as object), ...more } };
+}
+
+const type = { type: 'string', enum: resourceTypes };
+const instant = { type: 'string', format: 'date-time' };
+const batches = {
+  type: 'array',
+  description: `one result per ${limits.recordsPerBatch.toLocaleString('en')} records, in the order sent; each is stored by itself`,
+  items: { $ref: '#/components/schemas/BatchAnswer' },
+};
+const counts = closed({
+  received: count,
+  created: count,
+  updated: count,
+  unchanged: count,
+  stale: count,
+  failed: count,
+});
+const receipt = {
+  request_id: uuid,
+  operation: { type: 'string', enum: ['upload', 'replay'] },
+  type: { type: ['string', 'null'], description: 'null for a replay of several types' },
+  status: { type: 'integer', enum: [200, 207, 400], description: 'of the batches that are stored' },
+  received: instant,
+  key_id: text,
+  idempotency_key: { type: ['string', 'null'] },
+  body_bytes: count,
+  duration_ms: count,
+  batch_count: { ...count, description: 'how many batches there are in all' },
+  complete: { type: 'boolean', description: 'whether every batch is stored' },
+  missing_batches: { type: 'array', items: { type: 'integer', minimum: 1 } },
+  counts,
+};
+
 /** What the service answers, as schemas: uploads, warnings and errors. */
 export const answerSchemas: Readonly<Record<string, JsonSchema>> = {
-  UploadAnswer: closed({
-    request_id: { ...uuid, description: 'names the whole request' },
-    type: { type: 'string', enum: resourceTypes },
-    batches: {
+  UploadAnswer: withOptional(
+    closed({ request_id: { ...uuid, description: 'names the whole request' }, type, batches }),
+    { dry_run: { const: true, description: 'there only if nothing was stored because that was asked for' } },
+  ),
+  ReplayAnswer: closed({
+    request_id: uuid,
+    type: {
+      type: ['string', 'null'],
+      description: 'null where there were records of several types, or of none',
+    },
+    batches,
+    remaining: {
+      type: ['integer', 'null'],
+      description:
+        'how many of those asked for are among the rejections afterwards; null where the replay was broken off',
+    },
+  }),
+  Receipt: closed({ ...receipt, batches }),
+  ReceiptPage: closed({
+    requests: { type: 'array', items: closed(receipt) },
+    next_cursor: { type: ['string', 'null'], description: 'null on the last page' },
+  }),
+  Rejection: closed({
+    rejection_id: uuid,
+    type,
+    request_id: uuid,
+    index,
+    id: { type: ['string', 'null'], description: "the record's id where it is a UUID" },
+    rejected: instant,
+    errors: {
       type: 'array',
-      description: `one result per ${limits.recordsPerBatch.toLocaleString('en')} records, in the order sent; each is stored by itself`,
-      items: { $ref: '#/components/schemas/BatchAnswer' },
+      items: closed({ field: { type: ['string', 'null'] }, code: text, message: text }),
+    },
+    record: {
+      description: `the record as it was sent, or as it would have been stored; null where it was larger than ${limits.rejectedRecordBytesMax / 1024} KiB`,
+    },
+  }),
+  RejectionPage: pageSchema('rejections', 'Rejection'),
+  RejectionSummary: closed({
+    rejections: {
+      type: 'array',
+      items: closed({
+        type,
+        code: text,
+        field: { type: ['string', 'null'] },
+        count,
+        first_seen: instant,
+        last_seen: instant,
+        example: {
+          oneOf: [
+            closed({
+              rejection_id: uuid,
+              request_id: uuid,
+              index,
+              id: { type: ['string', 'null'] },
+              message: text,
+            }),
+            { type: 'null' },
+          ],
+        },
+      }),
+    },
+  }),
+  Overview: closed({
+    types: {
+      type: 'array',
+      items: closed({
+        type,
+        records: count,
+        newest_updated: {
+          ...instant,
+          type: ['string', 'null'],
+          description: 'the newest `updated` ever stored',
+        },
+        last_upload: { ...instant, type: ['string', 'null'] },
+        open_rejections: count,
+      }),
     },
   }),
   BatchAnswer: closed({
@@ -33,14 +146,7 @@ export const answerSchemas: Readonly<Record<string, JsonSchema>> = {
       request_id: uuid,
       batch_id: uuid,
       error: { type: ['string', 'null'], description: 'for people: how many failed, and the first few' },
-      counts: closed({
-        received: count,
-        created: count,
-        updated: count,
-        unchanged: count,
-        stale: count,
-        failed: count,
-      }),
+      counts,
       errors: {
         type: 'array',
         description: `for programs: every failed record, with up to ${limits.errorsPerRecordMax} bad fields each`,

@@ -1,9 +1,10 @@
 import { readFileSync } from 'node:fs';
 import type { Field } from '../registry/fields.ts';
 import { interaction, interactionExample } from '../registry/interaction.ts';
-import { resources, resourceTypes } from '../registry/resources.ts';
-import { answerSchemas } from './openapi-answers.ts';
+import { type ResourceType, resources, resourceTypes } from '../registry/resources.ts';
+import { answerSchemas, pageSchema } from './openapi-answers.ts';
 import type { JsonSchema, Operation } from './operation.ts';
+import { pageSchemaName, storedSchemaName } from './routes/records.ts';
 import { schemaName } from './routes/upload.ts';
 
 /** The whole API as OpenAPI 3.1: the operations as they are served, the records as the registry has them. */
@@ -28,6 +29,9 @@ export function describeApi(operations: readonly Operation[]): JsonSchema {
     security: [{ apiKey: [] }],
     tags: [
       { name: 'Upload', description: 'Records in batches, one address per type.' },
+      { name: 'Records', description: 'What was uploaded, read back one by one, in pages, or all at once.' },
+      { name: 'Receipts', description: 'What became of each upload.' },
+      { name: 'Rejections', description: 'Records that were refused, to be put right and tried again.' },
       { name: 'Interactions', description: 'What users do, one at a time.' },
       { name: 'Health', description: 'For whoever watches over the service.' },
     ],
@@ -56,11 +60,24 @@ function version(): string {
 
 function recordSchemas(): Record<string, JsonSchema> {
   return Object.fromEntries(
-    resourceTypes.map((type) => [
-      schemaName(type),
-      { ...objectSchema(resources[type].fields), examples: [resources[type].example] },
+    resourceTypes.flatMap((type) => [
+      [schemaName(type), { ...objectSchema(resources[type].fields), examples: [resources[type].example] }],
+      [storedSchemaName(type), storedSchema(type)],
+      [pageSchemaName(type), pageSchema('records', storedSchemaName(type))],
     ]),
   );
+}
+
+/** Nothing is left out of what is read, and a field with a fallback is never null. */
+function storedSchema(type: ResourceType): JsonSchema {
+  const fields: Readonly<Record<string, Field>> = resources[type].fields;
+  const filled = Object.entries(fields).filter(([, { fallback }]) => fallback !== undefined);
+  return {
+    type: 'object',
+    required: Object.keys(fields),
+    allOf: [{ $ref: `#/components/schemas/${schemaName(type)}` }],
+    properties: Object.fromEntries(filled.map(([name]) => [name, { not: { type: 'null' } }])),
+  };
 }
 
 function interactionSchemas(): Record<string, JsonSchema> {
@@ -80,18 +97,10 @@ function interactionSchemas(): Record<string, JsonSchema> {
     required: Object.keys(properties),
     properties: { ...properties, warnings },
   };
-  const page = {
-    type: 'object',
-    required: ['interactions', 'next_cursor'],
-    properties: {
-      interactions: { type: 'array', items: { $ref: '#/components/schemas/Interaction' } },
-      next_cursor: { type: ['string', 'null'], description: 'null on the last page' },
-    },
-  };
   return {
     NewInteraction: { ...sent, examples: [interactionExample] },
     Interaction: stored,
-    InteractionPage: page,
+    InteractionPage: pageSchema('interactions', 'Interaction'),
   };
 }
 
@@ -170,12 +179,15 @@ const answerHeaders = {
 
 function answersOf({ answers }: Operation): JsonSchema {
   return Object.fromEntries(
-    Object.entries(answers).map(([status, { description, schema, example }]) => [
+    Object.entries(answers).map(([status, { description, schema, example, otherContent }]) => [
       status,
       {
         description,
         headers: answerHeaders,
-        content: { 'application/json': { schema, ...(example !== undefined && { example }) } },
+        content: {
+          'application/json': { schema, ...(example !== undefined && { example }) },
+          ...otherContent,
+        },
       },
     ]),
   );

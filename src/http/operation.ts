@@ -48,7 +48,11 @@ export interface Call {
 
 export interface Answer {
   readonly status: number;
-  readonly body: object;
+  /**
+   * What becomes JSON, or is JSON already; or pieces of something else, made while they are read, whose type is among the
+   * headers. An empty piece is a sign of life.
+   */
+  readonly body: object | string | AsyncIterable<Buffer>;
   readonly headers?: Readonly<Record<string, string>>;
 }
 
@@ -59,6 +63,10 @@ export interface DescribedAnswer {
   readonly description: string;
   readonly schema: JsonSchema;
   readonly example?: unknown;
+  /** What is answered in its place to those who ask for another media type. */
+  readonly otherContent?: Readonly<
+    Record<string, { readonly schema: JsonSchema; readonly example?: unknown }>
+  >;
 }
 
 /**
@@ -67,7 +75,7 @@ export interface DescribedAnswer {
  */
 export interface Operation {
   readonly id: string;
-  readonly method: 'GET' | 'POST';
+  readonly method: 'GET' | 'POST' | 'DELETE';
   /** As OpenAPI writes it: `/user-interactions/{interaction_id}`. */
   readonly path: string;
   readonly tag: string;

@@ -1,11 +1,19 @@
 import type { Operation } from './operation.ts';
 import { healthOperations } from './routes/health.ts';
 import { interactionOperations } from './routes/interactions.ts';
+import { overviewOperation } from './routes/overview.ts';
+import { recordOperations } from './routes/records.ts';
+import { rejectionOperations } from './routes/rejections.ts';
+import { requestOperations } from './routes/requests.ts';
 import { uploadOperations } from './routes/upload.ts';
 
 /** Everything the API can do, in the order the reference shows it. */
 export const operations: readonly Operation[] = [
   ...uploadOperations,
+  overviewOperation,
+  ...recordOperations,
+  ...requestOperations,
+  ...rejectionOperations,
   ...interactionOperations,
   ...healthOperations,
 ];

@@ -6,6 +6,8 @@ import type { BatchProblem, Outcome } from './outcome.ts';
 export interface UploadAnswer {
   readonly request_id: string;
   readonly type: ResourceType;
+  /** Only where it is true. */
+  readonly dry_run?: true;
   readonly batches: readonly BatchAnswer[];
 }
 

@@ -14,6 +14,8 @@ export interface RefusedRecord {
   readonly index: number;
   readonly id: string | null;
   readonly problems: readonly FieldProblem[];
+  /** The record as JSON; null where it is too large to be kept. */
+  readonly record: string | null;
 }
 
 /** A batch after the checks that need no database. It holds nothing of what was sent but what will be stored. */
@@ -82,10 +84,12 @@ export class BatchBuilder {
     return end;
   }
 
-  add(record: unknown): void {
+  /** `text` gives the record as JSON, which is asked for only if it is refused. */
+  add(record: unknown, text: () => string | null): void {
     const { row, problems } = this.#check(record, this.#warnings.unknownField);
     if (problems) {
-      this.#refused.push({ index: this.#received++, id: sentId(record, this.#idField), problems });
+      const id = sentId(record, this.#idField);
+      this.#refused.push({ index: this.#received++, id, problems, record: text() });
       return;
     }
     for (let at = 0; at < row.length; at++) this.#columns[at]?.append(row[at] ?? null);

@@ -3,18 +3,19 @@ import { Piscina } from 'piscina';
 import type { Detail } from '../errors.ts';
 import { RequestError, type RequestErrorCode } from '../errors.ts';
 import type { ResourceType } from '../registry/resources.ts';
-import { checkUpload } from './check-upload.ts';
+import { checkUpload, hashBody } from './check-upload.ts';
 import { type PackedBatch, packBatch } from './packed-batch.ts';
 
 export interface CheckTask {
   readonly type: ResourceType;
   readonly body: Uint8Array;
   readonly recordsMax: number;
+  readonly wantsHash: boolean;
 }
 
 /** A refusal travels as a value, for an error would arrive without its class. */
 export type CheckResult =
-  | { readonly batches: readonly PackedBatch[] }
+  | { readonly batches: readonly PackedBatch[]; readonly bodySha256: Uint8Array | undefined }
   | { readonly refused: { code: RequestErrorCode; message: string; details: readonly Detail[] | undefined } };
 
 // Of this thread alone: while it is busy, whoever waits for a short answer goes first. With four uploaders it takes a
@@ -22,14 +23,15 @@ export type CheckResult =
 setPriority(constants.priority.PRIORITY_BELOW_NORMAL);
 
 /** What a worker thread runs. Memory is handed over in both directions, and what is not needed any more is freed. */
-export default function check({ type, body, recordsMax }: CheckTask): CheckResult {
+export default function check({ type, body, recordsMax, wantsHash }: CheckTask): CheckResult {
   try {
     const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength);
     const batches = checkUpload(type, bytes, recordsMax).map(packBatch);
+    const bodySha256 = wantsHash ? hashBody(bytes) : undefined;
     (body.buffer as ArrayBuffer).transfer(0);
     return Piscina.move({
       [Piscina.transferableSymbol]: batches.map(({ memory }) => memory),
-      [Piscina.valueSymbol]: { batches },
+      [Piscina.valueSymbol]: { batches, bodySha256 },
     } as never) as unknown as CheckResult;
   } catch (error) {
     if (!(error instanceof RequestError)) throw error;

@@ -1,6 +1,8 @@
 import { isUtf8 } from 'node:buffer';
+import { createHash } from 'node:crypto';
 import { RequestError } from '../errors.ts';
 import { limits } from '../limits.ts';
+import { canonicalJson } from '../registry/canonical-json.ts';
 import type { ResourceType } from '../registry/resources.ts';
 import { isRecord } from '../registry/validate.ts';
 import { WarningCounter } from '../registry/warnings.ts';
@@ -20,6 +22,18 @@ export function checkUpload(
   return (body && checkBytes(type, body, recordsMax)) ?? checkParsed(type, body, recordsMax);
 }
 
+/** What two bodies are compared by: their JSON, whatever its spaces and the order of its members. */
+export function hashBody(body: Buffer | undefined): Buffer {
+  const hash = createHash('sha256');
+  try {
+    return hash.update(canonicalJson(parseBody(body))).digest();
+  } catch (error) {
+    // Nested too deeply to be put into one form: then only the same bytes are the same body.
+    if (!(error instanceof RequestError) || error.code !== 'nested_too_deeply') throw error;
+    return hash.update(body ?? '').digest();
+  }
+}
+
 /** The long way, and the one that decides: whatever is wrong with a body is found and named here. */
 export function checkParsed(
   type: ResourceType,
@@ -28,7 +42,7 @@ export function checkParsed(
 ): CheckedBatch[] {
   const { records, warnings } = readEnvelope(parseBody(body), recordsMax);
   const batches = new Batches(type, warnings);
-  for (const record of records) batches.next().add(record);
+  for (const record of records) batches.next().add(record, () => textOf(record));
   return batches.finish();
 }
 
@@ -48,7 +62,10 @@ function checkBytes(type: ResourceType, body: Buffer, recordsMax: number): Check
       end = endOfValue(body, at);
       const record = end < 0 ? undefined : parseRecord(body, at, end);
       if (record === undefined) return undefined;
-      batch.add(record.value);
+      const [from, to] = [at, end];
+      batch.add(record.value, () =>
+        to - from > limits.rejectedRecordBytesMax ? null : body.toString('utf8', from, to),
+      );
     }
     at = skipSpace(body, end);
     if (body[at] !== comma) break;
@@ -141,6 +158,16 @@ function parseRecord(body: Buffer, from: number, end: number): { readonly value:
     return { value: JSON.parse(body.toString('utf8', from, end)) };
   } catch {
     return undefined;
+  }
+}
+
+/** Null where there is too much of it to be kept, or it is nested so deeply that it cannot be written down. */
+function textOf(record: unknown): string | null {
+  try {
+    const text = JSON.stringify(record);
+    return Buffer.byteLength(text) > limits.rejectedRecordBytesMax ? null : text;
+  } catch {
+    return null;
   }
 }
 

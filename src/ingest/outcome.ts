@@ -25,3 +25,14 @@ export const stale: Outcome = { kind: 'stale' };
 export function failed(id: string | null, problems: readonly (FieldProblem | BatchProblem)[]): Outcome {
   return { kind: 'failed', id, problems };
 }
+
+export const notStored: BatchProblem = {
+  field: null,
+  code: 'not_stored',
+  message: 'nothing of this batch was stored, for a reason that is not the data; send it again',
+};
+export const outcomeUnknown: BatchProblem = {
+  field: null,
+  code: 'outcome_unknown',
+  message: 'the batch may or may not have been stored; send it again, which is safe either way',
+};

@@ -5,27 +5,11 @@ import { compare } from '../store/compare.ts';
 import { type EncodedRows, pickRows, uuidAt, uuidsOf } from '../store/encoded-rows.ts';
 import { insertNew } from '../store/insert-new.ts';
 import { lookUp } from '../store/look-up.ts';
-import { type Client, inTransaction, isConflict, type Pool } from '../store/pool.ts';
+import { type Client, isConflict } from '../store/pool.ts';
 import { perType } from '../store/tables.ts';
 import { updateStored, upsert } from '../store/upsert.ts';
 import type { CheckedBatch } from './batch-builder.ts';
 import { created, failed, type Outcome, stale, unchanged, updated } from './outcome.ts';
-
-/** Stores what passed, in one transaction, and returns one outcome per record of the batch. */
-export async function storeBatch(
-  pool: Pool,
-  organisationId: string,
-  type: ResourceType,
-  batch: CheckedBatch,
-): Promise<Outcome[]> {
-  const stored =
-    batch.rows.count === 0
-      ? []
-      : await retryConflicts((mayGuess) =>
-          inTransaction(pool, (client) => storeRows(client, organisationId, type, batch, mayGuess)),
-        );
-  return outcomesOf(batch, (place) => stored[place] as Outcome);
-}
 
 /** One outcome per record of a batch: the bad ones' own, and for each row at its place the one that is given. */
 export function outcomesOf(batch: CheckedBatch, outcomeAt: (place: number) => Outcome): Outcome[] {
@@ -40,30 +24,39 @@ export function idAt({ arrays }: EncodedRows, place: number): string {
   return uuidAt(arrays[0] as Buffer, place);
 }
 
-/** What looked new was stored already and has changed: it has to be begun again, for the sake of the order of locks. */
-class GuessedWrong extends Error {}
+/** What was found while a transaction ran needs it to be begun again: nothing of it is kept. */
+export class BeginAgain extends Error {}
 
 /** A transaction that PostgreSQL sacrificed to another's did nothing: it is simply run again, without guessing. */
-async function retryConflicts<T>(run: (mayGuess: boolean) => Promise<T>): Promise<T> {
+export async function retryConflicts<T>(run: (mayGuess: boolean) => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt++) {
     try {
       return await run(attempt === 1);
     } catch (error) {
-      const again = error instanceof GuessedWrong || isConflict(error);
+      const again = error instanceof BeginAgain || isConflict(error);
       if (!again || attempt === limits.batchAttemptsMax) throw error;
     }
   }
 }
 
-/** The outcome of each row, at its place. */
-async function storeRows(
+export interface StoredRows {
+  /** Of each row, at its place. */
+  readonly outcomes: readonly Outcome[];
+  /** Whether records of the type may be waiting among the rejections. */
+  readonly hasRejections: boolean;
+}
+
+/** Stores what passed, in the transaction of the batch. */
+export async function storeRows(
   client: Client,
   organisationId: string,
   type: ResourceType,
   { rows, sample, referenced, waves }: CheckedBatch,
   mayGuess: boolean,
-): Promise<Outcome[]> {
-  const { missing, seenBefore } = await lookUp(client, organisationId, type, sample, referenced);
+): Promise<StoredRows> {
+  if (rows.count === 0) return { outcomes: [], hasRejections: false };
+  const looked = await lookUp(client, organisationId, type, sample, referenced);
+  const { missing, seenBefore, hasRejections } = looked;
   const outcomes: Outcome[] = new Array(rows.count);
   const dangles = missing.some((ids) => ids.size > 0);
   if (dangles) failDangling(type, rows, missing, outcomes);
@@ -78,14 +71,15 @@ async function storeRows(
       : await storeKnown(client, organisationId, type, picked, at === 0 ? comesAgain : noIds);
     for (const [position, place] of places.entries()) outcomes[place] = stored[position] as Outcome;
   }
-  return outcomes;
+  return { outcomes, hasRejections };
 }
 
 const noIds: ReadonlySet<string> = new Set();
 
 const referencesOfType = perType(referencesOf);
 
-function failDangling(
+/** Puts the outcome of each row that refers to what does not exist at its place. */
+export function failDangling(
   type: ResourceType,
   rows: EncodedRows,
   missing: readonly ReadonlySet<string>[],
@@ -118,7 +112,7 @@ async function storeNew(
   if (known.length === 0) return outcomes;
   const compared = await compare(client, organisationId, type, pickRows(rows, known));
   // Updating them now would lock rows out of order, and two such uploads could wait for each other.
-  if (compared.absent.length + compared.changed.length > 0) throw new GuessedWrong();
+  if (compared.absent.length + compared.changed.length > 0) throw new BeginAgain();
   for (const place of known) outcomes[place] = unchanged;
   for (const position of compared.stale) outcomes[known[position] as number] = stale;
   return outcomes;

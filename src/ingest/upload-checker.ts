@@ -5,9 +5,14 @@ import { RequestError } from '../errors.ts';
 import { limits } from '../limits.ts';
 import type { ResourceType } from '../registry/resources.ts';
 import type { CheckedBatch } from './batch-builder.ts';
-import { checkUpload } from './check-upload.ts';
+import { checkUpload, hashBody } from './check-upload.ts';
 import type { CheckResult, CheckTask } from './check-upload-worker.ts';
 import { unpackBatch } from './packed-batch.ts';
+
+export interface CheckedUpload {
+  readonly batches: readonly CheckedBatch[];
+  readonly bodySha256: Buffer | undefined;
+}
 
 /**
  * Checks uploads, large ones in worker threads: parsing 5,000 records takes long enough to be felt by everyone else's
@@ -27,12 +32,23 @@ export class UploadChecker {
     });
   }
 
-  async check(type: ResourceType, body: Buffer | undefined, recordsMax: number): Promise<CheckedBatch[]> {
-    if (body === undefined || body.length < limits.bodyBytesForWorker)
-      return checkUpload(type, body, recordsMax);
+  /** With `wantsHash` also what two bodies are compared by. */
+  async check(
+    type: ResourceType,
+    body: Buffer | undefined,
+    recordsMax: number,
+    wantsHash: boolean,
+  ): Promise<CheckedUpload> {
+    if (body === undefined || body.length < limits.bodyBytesForWorker) {
+      const batches = checkUpload(type, body, recordsMax);
+      return { batches, bodySha256: wantsHash ? hashBody(body) : undefined };
+    }
     const transferList = [body.buffer as ArrayBuffer];
-    const result = await this.#threads.run({ type, body, recordsMax }, { transferList });
-    if ('batches' in result) return result.batches.map(unpackBatch);
+    const result = await this.#threads.run({ type, body, recordsMax, wantsHash }, { transferList });
+    if ('batches' in result) {
+      const { batches, bodySha256 } = result;
+      return { batches: batches.map(unpackBatch), bodySha256: bodySha256 && Buffer.from(bodySha256) };
+    }
     const { code, message, details } = result.refused;
     throw new RequestError(code, { message, ...(details && { details }) });
   }

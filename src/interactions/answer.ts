@@ -1,5 +1,5 @@
 import { interaction } from '../registry/interaction.ts';
-import { msOfUuidV7 } from '../registry/uuid-v7.ts';
+import { timeOfUuidV7 } from '../registry/uuid-v7.ts';
 import type { StoredInteraction } from '../store/interactions.ts';
 
 /** An interaction as the API shows it: its id, every field of the resource, and when it was received. */
@@ -9,6 +9,6 @@ export function interactionAnswer(stored: StoredInteraction): InteractionAnswer 
   const answer: Record<string, string | number | null> = { interaction_id: stored.interaction_id };
   for (const field of Object.keys(interaction)) answer[field] = stored[field] ?? null;
   // The time of receipt is in the identifier; a column of its own could only disagree with it.
-  answer.created = new Date(msOfUuidV7(stored.interaction_id)).toISOString();
+  answer.created = timeOfUuidV7(stored.interaction_id);
   return answer as InteractionAnswer;
 }

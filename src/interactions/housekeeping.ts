@@ -18,5 +18,6 @@ export async function keepHouse(pool: Pool): Promise<void> {
 
 async function purge(pool: Pool): Promise<void> {
   const forgottenBefore = new Date(Date.now() - limits.idempotencyKeyLifeMs);
-  while ((await purgeIdempotencyKeys(pool, forgottenBefore, limits.purgeRowsMax)) === limits.purgeRowsMax);
+  const { purgeRowsMax } = limits;
+  while ((await purgeIdempotencyKeys(pool, 'interaction', forgottenBefore, purgeRowsMax)) === purgeRowsMax);
 }

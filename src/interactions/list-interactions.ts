@@ -11,8 +11,8 @@ import {
   uuid,
 } from '../registry/fields.ts';
 import { type ItemType, interaction, itemTypes } from '../registry/interaction.ts';
-import { type Instant, unixMsOf } from '../registry/times.ts';
-import { uuidFloor } from '../registry/uuid-v7.ts';
+import type { Instant } from '../registry/times.ts';
+import { firstIdFrom } from '../registry/uuid-v7.ts';
 import { type InteractionFilter, listInteractions } from '../store/interactions.ts';
 import type { Pool } from '../store/pool.ts';
 import { type InteractionAnswer, interactionAnswer } from './answer.ts';
@@ -60,9 +60,9 @@ export async function listPage(
   const { from, to, cursor, limit: asked, ...filter } = query;
   refuseTwoBroad(filter);
   const limit = asked === undefined ? limits.interactionsPerPageDefault : Number(asked);
-  const ends = [to === undefined ? undefined : firstIdFrom(to), cursor as string | undefined];
+  const ends = [to === undefined ? undefined : firstIdFrom(to as Instant), cursor as string | undefined];
   const found = await listInteractions(pool, organisationId, filter as InteractionFilter, {
-    from: from === undefined ? undefined : firstIdFrom(from),
+    from: from === undefined ? undefined : firstIdFrom(from as Instant),
     before: ends.filter((end) => end !== undefined).sort()[0],
     limit: limit + 1, // One more than asked for tells whether there is a next page.
   });
@@ -80,9 +80,4 @@ function refuseTwoBroad(filter: Readonly<Record<string, Scalar>>): void {
   const message = `cannot be combined with ${broadAsked[0]} alone; add ${Object.keys(narrow).join(', ')}, or ask for one of them`;
   const details: Detail[] = broadAsked.slice(1).map((field) => ({ field, code: 'not_combinable', message }));
   throw new RequestError('invalid_request', { details });
-}
-
-/** The smallest id of what is received at this instant or later; ids count milliseconds, so a part of one rounds up. */
-function firstIdFrom(instant: Scalar): string {
-  return uuidFloor(Math.max(0, unixMsOf(instant as Instant)));
 }

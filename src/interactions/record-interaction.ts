@@ -1,6 +1,7 @@
 import { createHash, randomUUIDv7 } from 'node:crypto';
 import { type Detail, RequestError } from '../errors.ts';
 import { limits } from '../limits.ts';
+import { canonicalJson } from '../registry/canonical-json.ts';
 import { eventTime, type ItemType, interaction, itemTypes } from '../registry/interaction.ts';
 import { type ResourceType, referenceNotFound } from '../registry/resources.ts';
 import { compileCheck, isRecord, type Row } from '../registry/validate.ts';
@@ -15,7 +16,6 @@ import {
 } from '../store/interactions.ts';
 import { type Client, CommitUnconfirmed, inTransaction, type Pool } from '../store/pool.ts';
 import { type InteractionAnswer, interactionAnswer } from './answer.ts';
-import { canonicalJson } from './canonical-json.ts';
 import type { InteractionWriter } from './interaction-writer.ts';
 
 const check = compileCheck(interaction);

@@ -262,6 +262,18 @@ export function integer(options: { minimum: number; maximum: number } & Descript
   } satisfies Field;
 }
 
+const notFlag: Problem = { code: 'invalid_value', message: 'must be true or false' };
+
+/** True or false written as a word, as a query parameter is. */
+export function flag(options: Description = {}) {
+  return {
+    schema: Type.Boolean({ ...options }),
+    column: 'bool',
+    required: true,
+    read: (value) => (value === 'true' ? true : value === 'false' ? false : notFlag),
+  } satisfies Field;
+}
+
 const wantsBoolean: Problem = { code: 'wrong_type', message: 'must be true or false, without quotes' };
 
 export function boolean(options: Description = {}) {

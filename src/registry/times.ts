@@ -93,6 +93,13 @@ export function unixMsOf(instant: Instant): number {
   return epochMs + Number((micros - part) / 1_000n) + (part > 0n ? 1 : 0);
 }
 
+/** An instant as ISO 8601 in UTC, to the microsecond. */
+export function isoOf(instant: Instant): string {
+  const micros = ((BigInt(instant) % 1_000_000n) + 1_000_000n) % 1_000_000n;
+  const seconds = epochMs + Number((BigInt(instant) - micros) / 1_000n);
+  return `${new Date(seconds).toISOString().slice(0, 19)}.${String(micros).padStart(6, '0')}Z`;
+}
+
 function toInstant(ms: number, microseconds: number): Instant | undefined {
   if (ms < earliestMs - epochMs || ms > latestMs - epochMs) return undefined;
   const instant = ms * 1_000 + microseconds;

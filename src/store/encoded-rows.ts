@@ -1,3 +1,4 @@
+import type { Instant } from '../registry/times.ts';
 import { arrayHeaderBytes, uuidArrayStride } from './array-writer.ts';
 
 /**
@@ -33,7 +34,29 @@ function pickElements(array: Buffer, places: readonly number[]): Buffer {
       from = end;
     }
   }
-  return picked.subarray(0, to);
+  // A few of many would keep the memory of all.
+  return to * 8 < array.length ? Buffer.from(picked.subarray(0, to)) : picked.subarray(0, to);
+}
+
+/** The latest instant of an array, passing over the rows that are `left out`; undefined if there is none. */
+export function latestInstant(
+  array: Buffer,
+  count: number,
+  leftOut: (place: number) => boolean,
+): Instant | undefined {
+  let latest: bigint | undefined;
+  let at = arrayHeaderBytes;
+  for (let place = 0; place < count; place++) {
+    const isNull = array.readInt32BE(at) < 0;
+    at += 4;
+    if (isNull) continue;
+    if (!leftOut(place)) {
+      const instant = array.readBigInt64BE(at);
+      if (latest === undefined || instant > latest) latest = instant;
+    }
+    at += 8;
+  }
+  return latest;
 }
 
 /** The UUIDs of an array, null where there is none. */

@@ -35,7 +35,10 @@ export async function insertNew(
   type: ResourceType,
   { count, arrays }: EncodedRows,
 ): Promise<number[]> {
-  const { rowCount } = await client.query({ ...insert(type), values: [organisationId, ...arrays] });
+  const { rowCount } = await client.query({
+    ...insert(type),
+    values: [organisationId, ...arrays, new Date()],
+  });
   if (rowCount === count) return [];
   const { rows } = await client.query<{ place: number }>({
     ...passedOver(type),

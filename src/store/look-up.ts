@@ -7,12 +7,14 @@ export interface LookedUp {
   readonly missing: readonly ReadonlySet<string>[];
   /** Whether some of the batch are stored already, judged by a few of them. */
   readonly seenBefore: boolean;
+  /** Whether records of the type may be waiting among the rejections. */
+  readonly hasRejections: boolean;
 }
 
 /**
- * One statement that answers two questions about a batch: which of the ids it refers to do not exist, and does it look as
- * if it had been sent before. It sends ids alone, each once. In the ordinary case, new records that refer to known ones,
- * it returns no row.
+ * One statement that answers three questions about a batch: which of the ids it refers to do not exist, does it look as
+ * if it had been sent before, and may records of its type have been rejected. It sends ids alone, each once. In the ordinary case, new records that refer to known ones,
+ * it returns one row, the proof.
  */
 const statement = perType((type) => {
   const references = referencesOf(type);
@@ -29,7 +31,9 @@ const statement = perType((type) => {
   // Proof that there is an organisation at all: without one every statement finds nothing, and that would read as well.
   const proof = `
       select -1 as question, o.organisation_id from organisations o where o.organisation_id = $1`;
-  return { name: `look-up ${type}`, text: [...missing, seen, proof].join('\n      union all') };
+  const rejected = `
+      select -2 as question, r.organisation_id from open_rejections r where r.organisation_id = $1 and r.type = '${type}'`;
+  return { name: `look-up ${type}`, text: [...missing, seen, proof, rejected].join('\n      union all') };
 });
 
 export async function lookUp(
@@ -47,5 +51,6 @@ export async function lookUp(
   if (!rows.some(({ question }) => question === -1)) throw new Error('the organisation is not there');
   for (const { question, id } of rows) missing[question]?.add(id);
   const seenBefore = rows.some(({ question }) => question === referenced.length);
-  return { missing, seenBefore };
+  const hasRejections = rows.some(({ question }) => question === -2);
+  return { missing, seenBefore, hasRejections };
 }

@@ -23,7 +23,8 @@ export function createPool(config: Config, onIdleError: (error: Error) => void):
     query_timeout: config.databaseTimeoutMs + limits.databaseGraceMs,
     idle_in_transaction_session_timeout: config.databaseTimeoutMs,
     application_name: 'intake-server',
-    options: '-c timezone=UTC',
+    // How PostgreSQL writes instants, days and doubles must not depend on what a database or a role is set to.
+    options: '-c timezone=UTC -c datestyle=ISO -c extra_float_digits=1',
     // A statement may be sent before the last one is answered; see `inOneTransaction`.
     pipeline: true,
     onConnect: async (client: pg.ClientBase) => void (await client.query(planOnce)),
@@ -55,18 +56,29 @@ export class CommitUnconfirmed extends Error {
   }
 }
 
+/** Asks for a statement that nothing depends on to be sent together with COMMIT: one write, and one wait for all. */
+export type SendLast = (statement: (client: Client) => Promise<unknown>) => void;
+
 /** Runs `work` in one transaction. A connection that fails to roll back is thrown away, so that no slot is poisoned. */
-export async function inTransaction<T>(pool: Pool, work: (client: Client) => Promise<T>): Promise<T> {
+export async function inTransaction<T>(
+  pool: Pool,
+  work: (client: Client, sendLast: SendLast) => Promise<T>,
+  begin: 'begin' | 'begin read only' = 'begin',
+): Promise<T> {
   const client = await pool.connect();
+  const last: ((client: Client) => Promise<unknown>)[] = [];
   let result: T;
   try {
-    await client.query('begin');
-    result = await work(client);
+    // Sent with the first statement of the work; whether it succeeded is asked before anything is committed.
+    const begun = client.query(begin);
+    begun.catch(() => {});
+    result = await work(client, (statement) => last.push(statement));
+    await begun;
   } catch (error) {
     await rollBack(client, error);
     throw error;
   }
-  await commit(client);
+  await commit(client, last);
   return result;
 }
 
@@ -78,19 +90,10 @@ export async function inOneTransaction<T>(
   client: Client,
   statements: readonly ((client: Client) => Promise<T>)[],
 ): Promise<T[]> {
-  const { stream } = client.connection;
-  stream.cork();
-  const begun = client.query('begin');
-  const results = Promise.allSettled(statements.map((run) => run(client)));
-  const ended = client.query('commit');
-  stream.uncork();
-  const [, settled, end] = await Promise.allSettled([begun, results, ended]);
-  // A statement that failed says why; to COMMIT, PostgreSQL then answers with the word ROLLBACK and no error.
-  const all = settled.status === 'fulfilled' ? settled.value : [];
-  const failure = [...all, end].find((result) => result.status === 'rejected');
-  if (failure) throw failure.reason;
-  if (end.status === 'fulfilled' && end.value.command !== 'COMMIT') throw new Error('nothing was committed');
-  return all.map((result) => (result as PromiseFulfilledResult<T>).value);
+  client.query('begin').catch(() => {});
+  const { settled, ended } = sendWithCommit(client, statements);
+  const { command } = await ended;
+  return refuseRollback(settled, command);
 }
 
 /** On a connection that has stopped answering, ROLLBACK would wait out a timeout of its own; closing it rolls back too. */
@@ -104,17 +107,38 @@ async function rollBack(client: Client, because: unknown): Promise<void> {
   }
 }
 
-async function commit(client: Client): Promise<void> {
+async function commit(
+  client: Client,
+  last: readonly ((client: Client) => Promise<unknown>)[],
+): Promise<void> {
+  const { settled, ended } = sendWithCommit(client, last);
   let command: string;
   try {
-    ({ command } = await client.query('commit'));
+    ({ command } = await ended);
   } catch (error) {
     client.release(true);
     throw leavesOutcomeOpen(error) ? new CommitUnconfirmed(error) : error;
   }
   client.release();
-  // PostgreSQL answers COMMIT of a failed transaction with the word ROLLBACK and no error.
+  await refuseRollback(settled, command);
+}
+
+function sendWithCommit<T>(client: Client, last: readonly ((client: Client) => Promise<T>)[]) {
+  const { stream } = client.connection;
+  stream.cork();
+  const settled = Promise.allSettled(last.map((run) => run(client)));
+  const ended = client.query('commit');
+  stream.uncork();
+  return { settled, ended };
+}
+
+/** PostgreSQL answers COMMIT of a failed transaction with the word ROLLBACK and no error; the statement knows why. */
+async function refuseRollback<T>(settled: Promise<PromiseSettledResult<T>[]>, command: string): Promise<T[]> {
+  const results = await settled;
+  const failure = results.find((result) => result.status === 'rejected');
+  if (failure) throw failure.reason;
   if (command !== 'COMMIT') throw new Error(`the transaction ended with ${command}`);
+  return results.map((result) => (result as PromiseFulfilledResult<T>).value);
 }
 
 const unreachableCodes = new Set([

@@ -25,12 +25,13 @@ export function tableOf(type: ResourceType): Table {
  * The start of every statement that writes rows of one organisation. `organisations` stands in the `from` so that Citus
  * plans the statement as one task on the node that owns the organisation; without it, or wrapped in a `with`, the rows
  * travel to the coordinator. Ordering by id keeps concurrent uploads of the same records from deadlocking, as long as a
- * transaction writes to what is stored in one such statement. No id may come twice.
+ * transaction writes to what is stored in one such statement. No id may come twice. Its last parameter is the time of
+ * writing, given from outside because Citus takes no `now()` in `do update set`.
  */
 export function insertRows({ name, id, columns, types }: Table): string {
   return `
-      insert into ${name} (organisation_id, ${columns.join(', ')})
-      select i.organisation_id, ${columns.map((column) => `i.${column}`).join(', ')}
+      insert into ${name} (organisation_id, ${columns.join(', ')}, stored_at)
+      select i.organisation_id, ${columns.map((column) => `i.${column}`).join(', ')}, $${columns.length + 2}::timestamptz
       from ${sentRows(columns, types)}
       order by i.${id}`;
 }
@@ -60,7 +61,7 @@ export function exists(type: ResourceType, idExpression: string): string {
 }
 
 /** A field may be called `order`. */
-function quote(name: string): string {
+export function quote(name: string): string {
   return `"${name}"`;
 }
 

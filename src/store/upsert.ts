@@ -9,7 +9,7 @@ function upsertText(type: ResourceType): string {
   const { name, id, columns } = table;
   const assignments = columns.slice(1).map((column) => `${column} = excluded.${column}`);
   return `${insertRows(table)}
-      on conflict (organisation_id, ${id}) do update set ${assignments.join(', ')}
+      on conflict (organisation_id, ${id}) do update set ${assignments.join(', ')}, stored_at = excluded.stored_at
       where (excluded.updated < ${name}.updated) is not true`;
 }
 
@@ -27,7 +27,10 @@ export async function updateStored(
   type: ResourceType,
   { count, arrays }: EncodedRows,
 ): Promise<boolean> {
-  const { rowCount } = await client.query({ ...update(type), values: [organisationId, ...arrays] });
+  const { rowCount } = await client.query({
+    ...update(type),
+    values: [organisationId, ...arrays, new Date()],
+  });
   return rowCount === count;
 }
 
@@ -43,7 +46,7 @@ export async function upsert(
 ): Promise<Map<string, 'created' | 'updated'>> {
   const { rows: written } = await client.query<{ id: string; created: boolean }>({
     ...statement(type),
-    values: [organisationId, ...arrays],
+    values: [organisationId, ...arrays, new Date()],
   });
   return new Map(written.map(({ id, created }) => [id, created ? 'created' : 'updated']));
 }

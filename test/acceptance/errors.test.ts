@@ -210,7 +210,7 @@ describe('addresses', () => {
 
 const { paths } = JSON.parse(readFileSync(new URL('../../openapi.json', import.meta.url), 'utf8'));
 const types = Object.keys(paths)
-  .filter((path) => path.startsWith('/v1/data/'))
+  .filter((path) => /^\/v1\/data\/[^/]+$/.test(path))
   .map((path) => path.slice('/v1/data/'.length));
 
 describe('methods', () => {

@@ -14,7 +14,7 @@ import { runCommand } from '../support/run-command.ts';
 
 const description = JSON.parse(readFileSync(new URL('../../openapi.json', import.meta.url), 'utf8'));
 const types = Object.keys(description.paths)
-  .filter((path) => path.startsWith('/v1/data/'))
+  .filter((path) => /^\/v1\/data\/[^/]+$/.test(path))
   .map((path) => path.slice('/v1/data/'.length));
 
 let server: BuiltServer;
@@ -53,6 +53,23 @@ const operations: { name: string; needs: string; call: (api: Api) => Promise<Ans
     needs: `data:write:${type}`,
     call: (api: Api) => api.upload(type, []),
   })),
+  ...types.flatMap((type) => [
+    {
+      name: `list of ${type}`,
+      needs: 'data:read',
+      call: (api: Api) => api.get(`/v1/data/${type}`),
+    },
+    {
+      name: `export of ${type}`,
+      needs: 'data:read',
+      call: (api: Api) => api.get(`/v1/data/${type}`, { accept: 'application/x-ndjson' }),
+    },
+    {
+      name: `reading one of ${type}`,
+      needs: 'data:read',
+      call: (api: Api) => api.get(`/v1/data/${type}/${randomUUID()}`),
+    },
+  ]),
   {
     name: 'recording an interaction',
     needs: 'interactions:write',
@@ -163,7 +180,18 @@ describe('permissions', () => {
       expect([200, 400, 404]).toContain((await call(apiOf(server.url, key))).status);
   });
 
-  it.skip('37: data:read permits reading records, and nothing else does (needs read-back)', () => {});
+  it('37: data:read permits reading records, and nothing else does', async () => {
+    const uploaded = { tag_id: randomUUID(), name: 'vegan' };
+    await apiOf(server.url, key).batch('tags', [uploaded]);
+    const reader = apiOf(server.url, await server.createKey('acme', 'data:read'));
+    const others = ['data:write', 'interactions:write', 'interactions:read'];
+    const rest = apiOf(server.url, await server.createKey('acme', ...others));
+    for (const path of ['/v1/data/tags', `/v1/data/tags/${uploaded.tag_id}`]) {
+      expect((await reader.get(path)).status).toBe(200);
+      expectError(await rest.get(path), 403);
+    }
+    expectError(await reader.upload('tags', [uploaded]), 403);
+  });
 });
 
 describe('revoking', () => {

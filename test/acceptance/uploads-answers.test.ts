@@ -299,9 +299,18 @@ describe('the answer of a batch', () => {
 });
 
 describe('requests', () => {
-  it.skip('26a: the same upload with its Idempotency-Key is answered from receipts (needs receipts)', () => {});
+  it('26a: the same upload with its Idempotency-Key is answered from its receipt', async () => {
+    const [records, headers] = [[newTag(), badTag()], { 'idempotency-key': randomUUID() }];
+    const first = await api.post('/v1/data/tags', { records }, headers);
+    expect(batchesOf(first)[0]!.data.counts).toMatchObject({ created: 1, failed: 1 });
+    expect(await api.post('/v1/data/tags', { records }, headers)).toMatchObject({
+      status: 207,
+      body: first.body,
+    });
+    expectError(await api.post('/v1/data/tags', { records: [newTag()] }, headers), 422);
+  });
 
-  it.each(['?dryrun=true', '?dry_run=true', '?records=1', '?a=1&b=2', '?__proto__=1'])(
+  it.each(['?dryrun=true', '?dry_run=1', '?records=1', '?a=1&b=2', '?__proto__=1'])(
     '27d: an upload to %s is refused and writes nothing',
     async (query) => {
       const tag = newTag();

@@ -27,6 +27,13 @@ const others = [
   'api_keys',
   'interactions',
   'interaction_idempotency_keys',
+  'receipts',
+  'receipt_batches',
+  'upload_idempotency_keys',
+  'rejections',
+  'open_rejections',
+  'record_counts',
+  'record_count_changes',
   'schema_migrations',
 ];
 
@@ -64,6 +71,7 @@ describe.each(resourceTypes)('%s', (type) => {
     expect(await columnsOf(tableNamed(type))).toEqual([
       'organisation_id uuid not null',
       ...expectedColumns(resources[type].fields),
+      'stored_at timestamp with time zone not null',
     ]);
   });
 
@@ -100,5 +108,8 @@ it('every index but those of organisations and keys leads with the organisation'
        and t.relname not in ('organisations', 'api_keys', 'schema_migrations')`,
   );
   // The purge of forgotten keys goes through all organisations, in the background.
-  expect(rows.map(({ line }) => line)).toEqual(['interaction_idempotency_keys: claimed_at']);
+  expect(rows.map(({ line }) => line)).toEqual([
+    'interaction_idempotency_keys: claimed_at',
+    'upload_idempotency_keys: claimed_at',
+  ]);
 });

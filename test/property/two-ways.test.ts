@@ -10,8 +10,13 @@ import { sentRecord } from './records.ts';
 /** Everything that a check says, in a form that can be compared. */
 function saidBy(check: () => CheckedBatch[]) {
   try {
-    return check().map(({ rows, referenced, sample, ...rest }) => ({
+    return check().map(({ rows, referenced, sample, refused, ...rest }) => ({
       ...rest,
+      // A bad record is kept as it was sent, or written down anew.
+      refused: refused.map(({ record, ...other }) => ({
+        ...other,
+        record: JSON.stringify(JSON.parse(record ?? 'null')),
+      })),
       count: rows.count,
       arrays: [...rows.arrays, ...referenced, sample].map((array) => array.toString('hex')),
     }));

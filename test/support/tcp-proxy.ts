@@ -5,8 +5,8 @@ import { type AddressInfo, connect, createServer, type Server, type Socket } fro
 export interface Link {
   /** Ends it in both directions, at once. */
   cut(): void;
-  /** From now on nothing the database says reaches the service; `then` is called when it says something. */
-  muteDatabase(then: () => void): void;
+  /** From now on nothing the database says reaches the service; `then` is given what it says. */
+  muteDatabase(then: (said: Buffer) => void): void;
 }
 
 /** Stands between the service and PostgreSQL, and fails as networks do. */
@@ -28,7 +28,7 @@ export async function startTcpProxy(databaseUrl: string): Promise<TcpProxy> {
   let see: (bytes: Buffer, link: Link) => boolean = () => true;
   const open = (service: Socket) => {
     const database = connect(Number(target.port), target.hostname);
-    let heard: (() => void) | undefined;
+    let heard: ((said: Buffer) => void) | undefined;
     const link: Link = {
       cut() {
         links.delete(link);
@@ -43,7 +43,7 @@ export async function startTcpProxy(databaseUrl: string): Promise<TcpProxy> {
     service.on('data', (bytes) => {
       if (see(bytes, link)) database.write(bytes);
     });
-    database.on('data', (bytes) => (heard ? heard() : service.write(bytes)));
+    database.on('data', (bytes) => (heard ? heard(bytes) : service.write(bytes)));
     for (const socket of [service, database]) socket.on('close', link.cut).on('error', link.cut);
   };
   let server = await listen(0, open);

@@ -3,11 +3,11 @@ import { parseBody } from '../../ingest/parse-body.ts';
 import { interactionAnswer } from '../../interactions/answer.ts';
 import { interactionFilters, listPage } from '../../interactions/list-interactions.ts';
 import { recordInteraction } from '../../interactions/record-interaction.ts';
-import { limits } from '../../limits.ts';
 import { isUuid, uuid } from '../../registry/fields.ts';
 import { interactionExample } from '../../registry/interaction.ts';
 import { findInteraction } from '../../store/interactions.ts';
-import { type Call, type Operation, principalOf } from '../operation.ts';
+import { idempotencyKeyHeader, readIdempotencyKey } from '../idempotency-key.ts';
+import { type Operation, principalOf } from '../operation.ts';
 
 const tag = 'Interactions';
 const interactionSchema = { $ref: '#/components/schemas/Interaction' };
@@ -26,15 +26,7 @@ const record: Operation = {
     'Records one interaction of a user with an item. The item, and the student where one is named, must exist already. ' +
     'With an `Idempotency-Key` a retry is safe: the same body gives the first answer again.',
   permission: 'interactions:write',
-  requestHeaders: {
-    'Idempotency-Key': {
-      type: 'string',
-      minLength: 1,
-      maxLength: limits.idempotencyKeyCharactersMax,
-      description:
-        'Names this request for 24 hours; the same body again gives the first answer again, another body 422.',
-    },
-  },
+  requestHeaders: idempotencyKeyHeader,
   requestBody: { schema: { $ref: '#/components/schemas/NewInteraction' }, example: interactionExample },
   answers: {
     201: { description: 'The interaction as it is stored.', schema: interactionSchema, example },
@@ -56,17 +48,6 @@ const record: Operation = {
     return { status: 201, body: warnings.length > 0 ? { ...interaction, warnings } : interaction };
   },
 };
-
-function readIdempotencyKey(call: Call): string | undefined {
-  const key = call.headers['idempotency-key'];
-  if (key === undefined) return undefined;
-  if (typeof key === 'string' && key.length >= 1 && key.length <= limits.idempotencyKeyCharactersMax)
-    return key;
-  const message = `must be 1 to ${limits.idempotencyKeyCharactersMax} characters long`;
-  throw new RequestError('invalid_request', {
-    details: [{ field: 'Idempotency-Key', code: 'invalid_value', message }],
-  });
-}
 
 const get: Operation = {
   id: 'get-interaction',

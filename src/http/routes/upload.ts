@@ -1,9 +1,11 @@
 import { retryAfter } from '../../errors.ts';
 import { batchAnswer, overallStatus, type UploadAnswer } from '../../ingest/answer.ts';
+import type { Progress } from '../../ingest/commit-batch.ts';
+import { dryRun } from '../../ingest/dry-run.ts';
 import { ingestRequest } from '../../ingest/ingest-request.ts';
 import { created, failed, type Outcome } from '../../ingest/outcome.ts';
 import { limits } from '../../limits.ts';
-import { required } from '../../registry/fields.ts';
+import { flag, optional, required } from '../../registry/fields.ts';
 import {
   idFieldOf,
   type ResourceType,
@@ -11,7 +13,8 @@ import {
   resources,
   resourceTypes,
 } from '../../registry/resources.ts';
-import { type Operation, principalOf } from '../operation.ts';
+import { idempotencyKeyHeader, readIdempotencyKey } from '../idempotency-key.ts';
+import { type Answer, type Call, type Operation, type Parts, principalOf } from '../operation.ts';
 
 /** One upload operation per record type: each has its own shape, permission and example. */
 export const uploadOperations: readonly Operation[] = resourceTypes.map(uploadOperation);
@@ -27,6 +30,12 @@ function uploadOperation(type: ResourceType): Operation {
     summary: `Upload ${type.replaceAll('-', ' ')}`,
     description: describe(type, recordsMax),
     permission: `data:write:${type}`,
+    query: {
+      dry_run: optional(
+        flag({ description: 'check everything, store nothing, and answer as if it had been stored' }),
+      ),
+    },
+    requestHeaders: idempotencyKeyHeader,
     requestBody: {
       schema: {
         type: 'object',
@@ -53,26 +62,52 @@ function uploadOperation(type: ResourceType): Operation {
         description: 'Every record failed, or the request as a whole cannot be taken.',
         schema: { oneOf: [answer.schema, { $ref: '#/components/schemas/Error' }] },
       },
+      422: {
+        description: 'The `Idempotency-Key` was used with another body.',
+        schema: { $ref: '#/components/schemas/Error' },
+      },
       500: {
         description:
           'No batch is known to be stored, for a reason that is not the data; send the request again.',
         schema: { oneOf: [answer.schema, { $ref: '#/components/schemas/Error' }] },
       },
     },
-    async handle(call, { config, pool, checker, requestLimits }) {
-      const max = type === 'courses' ? config.coursesPerRequestMax : config.recordsPerRequestMax;
-      const { organisationId } = principalOf(call);
-      const batches = await checker.check(type, call.body, max);
-      const received = batches.reduce((sum, batch) => sum + batch.received, 0);
-      await requestLimits.count('records', organisationId, received);
-      const upload = { organisationId, requestId: call.requestId, type, batches };
-      const body = await ingestRequest(pool, upload, (error) =>
-        call.log.error({ err: error }, 'a batch was not stored'),
-      );
-      const unfinished = body.batches.some(({ status }) => status === 500);
-      return { status: overallStatus(body.batches), body, ...(unfinished && { headers: retryAfter }) };
-    },
+    handle: (call, parts) => upload(type, call, parts),
   };
+}
+
+async function upload(type: ResourceType, call: Call, parts: Parts): Promise<Answer> {
+  const startedMs = performance.now();
+  const { config, pool, checker, requestLimits } = parts;
+  const { organisationId, keyId } = principalOf(call);
+  const { requestId } = call;
+  const max = type === 'courses' ? config.coursesPerRequestMax : config.recordsPerRequestMax;
+  const isDryRun = call.query.dry_run === true;
+  const key = isDryRun ? undefined : readIdempotencyKey(call);
+  const bodyBytes = call.body?.length ?? 0;
+  const { batches, bodySha256 } = await checker.check(type, call.body, max, key !== undefined);
+  const received = batches.reduce((sum, batch) => sum + batch.received, 0);
+  await requestLimits.count('records', organisationId, received);
+  if (isDryRun) {
+    const body = await dryRun(pool, { organisationId, requestId, type }, batches);
+    return { status: overallStatus(body.batches), body };
+  }
+  const progress: Progress = {
+    organisationId,
+    keyId,
+    type,
+    bodyBytes,
+    batchCount: batches.length,
+    startedMs,
+    idempotency: key !== undefined && bodySha256 ? { key, bodySha256 } : undefined,
+    requestId,
+    committed: [],
+  };
+  const body = await ingestRequest(pool, progress, batches, (error) =>
+    call.log.error({ err: error }, 'a batch was not stored'),
+  );
+  const unfinished = body.batches.some(({ status }) => status === 500);
+  return { status: overallStatus(body.batches), body, ...(unfinished && { headers: retryAfter }) };
 }
 
 function describe(type: ResourceType, recordsMax: number): string {

@@ -1,6 +1,6 @@
 import { RequestError } from '../errors.ts';
 import { limits } from '../limits.ts';
-import { isRecord } from '../registry/validate.ts';
+import { isRecord } from './validate.ts';
 
 /** The same text for the same JSON value, whatever the order of its keys: what two bodies are compared by. */
 export function canonicalJson(value: unknown, depth = 0): string {

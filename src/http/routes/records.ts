@@ -1,0 +1,174 @@
+import { RequestError } from '../../errors.ts';
+import { limits } from '../../limits.ts';
+import { dateTime, type Field, flag, integer, isUuid, optional, uuid } from '../../registry/fields.ts';
+import {
+  idFieldOf,
+  type Resource,
+  type ResourceType,
+  referencesOf,
+  resources,
+  resourceTypes,
+} from '../../registry/resources.ts';
+import { type Instant, isoOf } from '../../registry/times.ts';
+import { findRecord, type RecordsAsked, readLines, readPage } from '../../store/read-records.ts';
+import { accepts, jsonLines } from '../accept.ts';
+import { type Answer, type Call, type Operation, type Parts, principalOf } from '../operation.ts';
+import { schemaName } from './upload.ts';
+
+const tag = 'Records';
+const errorSchema = { $ref: '#/components/schemas/Error' };
+
+/** Reading back what was uploaded: for each record type one operation for a single record and one for many. */
+export const recordOperations: readonly Operation[] = resourceTypes.flatMap((type) => [
+  listOperation(type),
+  getOperation(type),
+]);
+
+function getOperation(type: ResourceType): Operation {
+  const idField = idFieldOf(type);
+  const { singular } = resources[type];
+  return {
+    id: `get-${type}`,
+    method: 'GET',
+    path: `/v1/data/${type}/{${idField}}`,
+    tag,
+    summary: `Get ${/^[aeiou]/.test(singular) ? 'an' : 'a'} ${singular}`,
+    description: 'Gives one record by its id as it is stored, one that is marked as deleted too.',
+    permission: 'data:read',
+    pathParameters: { [idField]: uuid() },
+    answers: {
+      200: {
+        description: 'The record, with null in every field that has no value.',
+        schema: { $ref: `#/components/schemas/${storedSchemaName(type)}` },
+        example: exampleOf(type),
+      },
+      404: { description: 'There is none with this id.', schema: errorSchema },
+    },
+    async handle(call, { pool }) {
+      const id = call.params[idField];
+      const { organisationId } = principalOf(call);
+      const found = isUuid(id) ? await findRecord(pool, organisationId, type, id) : undefined;
+      if (!found) throw new RequestError('record_not_found');
+      return { status: 200, body: found };
+    },
+  };
+}
+
+function listOperation(type: ResourceType): Operation {
+  const words = type.replaceAll('-', ' ');
+  return {
+    id: `list-${type}`,
+    method: 'GET',
+    path: `/v1/data/${type}`,
+    tag,
+    summary: `List ${words}`,
+    description:
+      `Gives ${words} in the order of their ids, a page at a time: pass \`next_cursor\` on as \`cursor\` until it is null. ` +
+      'A page can hold fewer records than asked for, even none, and still not be the last: a request looks at a bounded ' +
+      `number of them. With \`Accept: ${jsonLines}\` all of them come in one answer, one to a line, and \`limit\` is ` +
+      'refused; an answer that breaks off before its end is not whole, and `cursor` continues it.',
+    permission: 'data:read',
+    query: filtersOf(type),
+    answers: {
+      200: {
+        description: 'One page, or every record.',
+        schema: { $ref: `#/components/schemas/${pageSchemaName(type)}` },
+        example: { records: [exampleOf(type)], next_cursor: null },
+        otherContent: {
+          [jsonLines]: {
+            schema: {
+              type: 'string',
+              description: `on each line one record, a \`${storedSchemaName(type)}\``,
+            },
+            example: `${JSON.stringify(exampleOf(type))}\n`,
+          },
+        },
+      },
+      400: { description: 'A parameter is unknown or wrong.', schema: errorSchema },
+    },
+    handle: (call, parts) => list(type, call, parts),
+  };
+}
+
+function filtersOf(type: ResourceType): Readonly<Record<string, Field>> {
+  const filters: Record<string, Field> = {
+    ...Object.fromEntries(
+      referencesOf(type).map(({ field }) => [field, uuid({ description: 'has this id here' })]),
+    ),
+    stored_since: dateTime({ description: 'created or changed by an upload at this instant or later' }),
+    include_deleted: flag({
+      description: 'whether those marked as deleted are given too; false unless said',
+    }),
+    cursor: uuid({
+      description: 'the `next_cursor` of the page before, or the id of the last record received',
+    }),
+    limit: integer({
+      minimum: 1,
+      maximum: limits.recordsPerPageMax,
+      description: `how many a page, ${limits.recordsPerPageDefault} unless said`,
+    }),
+  };
+  return Object.fromEntries(Object.entries(filters).map(([name, field]) => [name, optional(field)]));
+}
+
+/** Which of the two an address gives depends on a header, and whoever keeps answers has to know. */
+const headers = { vary: 'accept' };
+
+async function list(type: ResourceType, call: Call, { pool }: Parts): Promise<Answer> {
+  const asked = readAsked(type, call);
+  const { limit = limits.recordsPerPageDefault } = call.query;
+  if (accepts(jsonLines, call.headers.accept)) {
+    refuseLimit(call);
+    return { status: 200, headers: { ...headers, 'content-type': jsonLines }, body: readLines(pool, asked) };
+  }
+  const { records, next } = await readPage(pool, asked, Number(limit));
+  return {
+    status: 200,
+    headers,
+    body: `{"records":[${records.join(',')}],"next_cursor":${JSON.stringify(next)}}`,
+  };
+}
+
+function readAsked(type: ResourceType, call: Call): RecordsAsked {
+  const {
+    limit: _,
+    cursor,
+    stored_since: storedSince,
+    include_deleted: includeDeleted,
+    ...equal
+  } = call.query;
+  return {
+    organisationId: principalOf(call).organisationId,
+    type,
+    includeDeleted: includeDeleted === true,
+    storedSince: storedSince === undefined ? undefined : isoOf(storedSince as Instant),
+    equal: equal as Record<string, string>,
+    after: cursor as string | undefined,
+  };
+}
+
+/** Whoever asks for ten lines and gets a billion should hear of it before, not after. */
+function refuseLimit({ query }: Call): void {
+  if (query.limit === undefined) return;
+  const message = `cannot be combined with Accept: ${jsonLines}, which gives every record; leave it out`;
+  throw new RequestError('invalid_request', {
+    details: [{ field: 'limit', code: 'not_combinable', message }],
+  });
+}
+
+/** What is read has every field; what is sent need not. */
+export function storedSchemaName(type: ResourceType): string {
+  return `Stored${schemaName(type)}`;
+}
+
+export function pageSchemaName(type: ResourceType): string {
+  return `${schemaName(type)}Page`;
+}
+
+function exampleOf(type: ResourceType): object {
+  const { fields, example }: Resource = resources[type];
+  const sent: Readonly<Record<string, unknown>> = example;
+  return Object.fromEntries(
+    Object.entries(fields).map(([name, { fallback }]) => [name, sent[name] ?? fallback ?? null]),
+  );
+}

@@ -1,0 +1,109 @@
+import { RequestError } from '../errors.ts';
+import { limits } from '../limits.ts';
+import {
+  dateTime,
+  type Field,
+  integer,
+  isUuid,
+  oneOf,
+  optional,
+  type Scalar,
+  text,
+  uuid,
+} from '../registry/fields.ts';
+import { resourceTypes } from '../registry/resources.ts';
+import type { Instant } from '../registry/times.ts';
+import { firstIdFrom, timeOfUuidV7 } from '../registry/uuid-v7.ts';
+import type { Pool } from '../store/pool.ts';
+import { findReceipt, listReceipts, type ReceiptFilter, type StoredReceipt } from '../store/receipts.ts';
+import type { BatchAnswer, Counts } from './answer.ts';
+
+/** What is said of every receipt. */
+export interface ReceiptSummary {
+  readonly request_id: string;
+  readonly operation: 'upload' | 'replay';
+  readonly type: string | null;
+  readonly status: number;
+  readonly received: string;
+  readonly key_id: string;
+  readonly idempotency_key: string | null;
+  readonly body_bytes: number;
+  readonly duration_ms: number;
+  readonly batch_count: number;
+  readonly complete: boolean;
+  /** Numbers of the batches that are not stored: rolled back, never begun, or still to come. */
+  readonly missing_batches: readonly number[];
+  readonly counts: Counts;
+}
+
+export interface Receipt extends ReceiptSummary {
+  readonly batches: readonly BatchAnswer[];
+}
+
+function summaryOf(stored: StoredReceipt): ReceiptSummary {
+  const there = new Set(stored.batches);
+  const missing = Array.from({ length: stored.batch_count }, (_, at) => at + 1).filter(
+    (at) => !there.has(at),
+  );
+  const { received, created, updated, unchanged, stale, failed } = stored;
+  return {
+    request_id: stored.request_id,
+    operation: stored.operation,
+    type: stored.type,
+    status: stored.status,
+    received: timeOfUuidV7(stored.request_id),
+    key_id: stored.key_id,
+    idempotency_key: stored.idempotency_key,
+    body_bytes: stored.body_bytes,
+    duration_ms: stored.duration_ms,
+    batch_count: stored.batch_count,
+    complete: missing.length === 0,
+    missing_batches: missing,
+    counts: { received, created, updated, unchanged, stale, failed },
+  };
+}
+
+export async function receiptFor(pool: Pool, organisationId: string, requestId: string): Promise<Receipt> {
+  const stored = isUuid(requestId) ? await findReceipt(pool, organisationId, requestId) : undefined;
+  if (!stored) throw new RequestError('receipt_not_found');
+  const batches = stored.answers.map((answer) => JSON.parse(answer) as BatchAnswer);
+  return { ...summaryOf(stored), batches };
+}
+
+export const receiptFilters: Readonly<Record<string, Field>> = {
+  type: optional(oneOf(resourceTypes)),
+  status: optional(oneOf(['200', '207', '400'], { description: 'the status of the whole answer' })),
+  idempotency_key: optional(text({ codePointsMax: limits.idempotencyKeyCharactersMax })),
+  from: optional(dateTime({ description: 'received at this instant or later' })),
+  to: optional(dateTime({ description: 'received before this instant' })),
+  cursor: optional(uuid({ description: 'the `next_cursor` of the page before' })),
+  limit: optional(
+    integer({
+      minimum: 1,
+      maximum: limits.receiptsPerPageMax,
+      description: `how many a page, ${limits.receiptsPerPageDefault} unless said`,
+    }),
+  ),
+};
+
+export interface ReceiptPage {
+  readonly requests: readonly ReceiptSummary[];
+  readonly next_cursor: string | null;
+}
+
+export async function receiptPage(
+  pool: Pool,
+  organisationId: string,
+  query: Readonly<Record<string, Scalar>>,
+): Promise<ReceiptPage> {
+  const { from, to, cursor, limit: asked, ...filter } = query;
+  const limit = asked === undefined ? limits.receiptsPerPageDefault : Number(asked);
+  const ends = [to === undefined ? undefined : firstIdFrom(to as Instant), cursor as string | undefined];
+  const found = await listReceipts(pool, organisationId, filter as ReceiptFilter, {
+    from: from === undefined ? undefined : firstIdFrom(from as Instant),
+    before: ends.filter((end) => end !== undefined).sort()[0],
+    limit: limit + 1, // One more than asked for tells whether there is a next page.
+  });
+  const requests = found.slice(0, limit).map(summaryOf);
+  return { requests, next_cursor: found.length > limit ? (requests.at(-1)?.request_id ?? null) : null };
+}

@@ -1,0 +1,156 @@
+import type { Client, Pool } from './pool.ts';
+
+/** What a receipt says of its request as a whole. */
+export interface ReceiptHead {
+  readonly organisationId: string;
+  readonly requestId: string;
+  readonly operation: 'upload' | 'replay';
+  readonly type: string | null;
+  readonly keyId: string;
+  readonly idempotencyKey: string | null;
+  readonly bodyBytes: number;
+  readonly batchCount: number;
+}
+
+export interface ReceiptAddition {
+  readonly status: number;
+  readonly durationMs: number;
+  readonly batch: number;
+  readonly counts: ReceiptCounts;
+  /** What was answered for the batch, as JSON. */
+  readonly answer: string;
+}
+
+export interface ReceiptCounts {
+  readonly received: number;
+  readonly created: number;
+  readonly updated: number;
+  readonly unchanged: number;
+  readonly stale: number;
+  readonly failed: number;
+}
+
+const counted = ['received', 'created', 'updated', 'unchanged', 'stale', 'failed'] as const;
+
+/** The statements that add a batch to its request's receipt, to be run in the batch's own transaction. */
+export function addToReceipt(
+  head: ReceiptHead,
+  added: ReceiptAddition,
+): ((client: Client) => Promise<unknown>)[] {
+  const { organisationId, requestId } = head;
+  return [
+    (client) =>
+      client.query({
+        name: 'add to receipt',
+        text: `
+          insert into receipts as r (organisation_id, request_id, operation, type, key_id, idempotency_key, body_bytes,
+            batch_count, status, duration_ms, batches, ${counted.join(', ')})
+          values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, array[$11::integer], $12, $13, $14, $15, $16, $17)
+          on conflict (organisation_id, request_id) do update
+            set type = case when r.type = excluded.type then r.type end,
+              status = case when r.status = excluded.status then r.status else 207 end,
+              duration_ms = excluded.duration_ms, batch_count = excluded.batch_count,
+              batches = r.batches || excluded.batches,
+              ${counted.map((count) => `${count} = r.${count} + excluded.${count}`).join(', ')}`,
+        values: [
+          organisationId,
+          requestId,
+          head.operation,
+          head.type,
+          head.keyId,
+          head.idempotencyKey,
+          head.bodyBytes,
+          head.batchCount,
+          added.status,
+          added.durationMs,
+          added.batch,
+          ...counted.map((count) => added.counts[count]),
+        ],
+      }),
+    (client) =>
+      client.query({
+        name: 'add answer to receipt',
+        text: 'insert into receipt_batches (organisation_id, request_id, batch, answer) values ($1, $2, $3, $4)',
+        values: [organisationId, requestId, added.batch, added.answer],
+      }),
+  ];
+}
+
+export interface StoredReceipt extends ReceiptCounts {
+  readonly request_id: string;
+  readonly operation: 'upload' | 'replay';
+  readonly type: string | null;
+  readonly status: number;
+  readonly key_id: string;
+  readonly idempotency_key: string | null;
+  readonly body_bytes: number;
+  readonly duration_ms: number;
+  readonly batch_count: number;
+  /** The numbers of those that are stored. */
+  readonly batches: readonly number[];
+}
+
+const columns = `request_id, operation, type, status, key_id, idempotency_key, body_bytes, duration_ms, batch_count,
+  batches, ${counted.join(', ')}`;
+
+/** What was answered for each batch of a request that is stored, as JSON, in order. */
+export async function answersOf(
+  client: Client | Pool,
+  organisationId: string,
+  requestId: string,
+): Promise<string[]> {
+  const { rows } = await client.query<{ answer: string }>({
+    name: 'answers of a receipt',
+    text: 'select answer from receipt_batches where organisation_id = $1 and request_id = $2 order by batch',
+    values: [organisationId, requestId],
+  });
+  return rows.map(({ answer }) => answer);
+}
+
+/** A receipt with its answers, as they were at one moment. */
+export async function findReceipt(
+  pool: Pool,
+  organisationId: string,
+  requestId: string,
+): Promise<(StoredReceipt & { readonly answers: readonly string[] }) | undefined> {
+  const { rows } = await pool.query<StoredReceipt & { answers: string[] }>({
+    name: 'find receipt',
+    text: `
+      select ${columns}, (
+        select json_agg(answer order by batch) from receipt_batches
+        where organisation_id = $1 and request_id = $2) as answers
+      from receipts where organisation_id = $1 and request_id = $2`,
+    values: [organisationId, requestId],
+  });
+  return rows[0];
+}
+
+export interface ReceiptFilter {
+  readonly type?: string;
+  readonly status?: number;
+  readonly idempotency_key?: string;
+}
+
+/** Newest first, by the range of the identifier, which is the time of receipt. */
+export async function listReceipts(
+  pool: Pool,
+  organisationId: string,
+  filter: ReceiptFilter,
+  range: { readonly from: string | undefined; readonly before: string | undefined; readonly limit: number },
+): Promise<StoredReceipt[]> {
+  const values: unknown[] = [organisationId];
+  const conditions = ['organisation_id = $1'];
+  const add = (condition: string, value: unknown) => {
+    if (value !== undefined) conditions.push(`${condition} $${values.push(value)}`);
+  };
+  for (const [field, value] of Object.entries(filter)) add(`${field} =`, value);
+  add('request_id >=', range.from);
+  add('request_id <', range.before);
+  values.push(range.limit);
+  const { rows } = await pool.query<StoredReceipt>(
+    `select ${columns} from receipts where ${conditions.join(' and ')}
+     order by request_id desc limit $${values.length}`,
+    values,
+  );
+  return rows;
+}

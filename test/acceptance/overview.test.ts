@@ -1,0 +1,288 @@
+import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { type Api, apiOf } from '../support/api.ts';
+import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
+import { expectError } from '../support/expect-error.ts';
+import {
+  badTag,
+  danglingTransaction,
+  many,
+  newShop,
+  newTag,
+  newTransaction,
+} from '../support/new-records.ts';
+import { overviewOf } from '../support/overview.ts';
+import { queryDatabase } from '../support/query-database.ts';
+import { discardRejections, listRejections, replayRejections } from '../support/rejections.ts';
+
+/** How much of each type an organisation has, exactly, at any moment: GET /v1/data. */
+
+let server: BuiltServer;
+let api: Api;
+let organisation: string;
+beforeAll(async () => {
+  server = await startBuiltServer();
+});
+beforeEach(async () => {
+  organisation = `acme-${randomUUID().slice(0, 8)}`;
+  api = apiOf(server.url, await server.createKey(organisation));
+});
+afterAll(() => server.stop());
+
+describe('the overview', () => {
+  it('of an organisation without records is empty', async () => {
+    expect((await api.get('/v1/data')).body).toEqual({ types: [] });
+  });
+
+  it('has each type that there is something of, and no other', async () => {
+    const shop = newShop({ updated: '2026-01-01T10:00:00.123456+01:00' });
+    const before = Date.now();
+    await api.upload('shops', [shop, newShop({ updated: '2025-12-31T00:00:00Z' }), newShop()]);
+    await api.upload('transactions', [newTransaction(shop.shop_id), danglingTransaction()]);
+    await api.upload('tags', [badTag(), badTag()]);
+    const after = Date.now();
+    const overview = await overviewOf(api);
+    expect(overview).toEqual({
+      shops: {
+        type: 'shops',
+        records: 3,
+        newest_updated: '2026-01-01T09:00:00.123456Z',
+        last_upload: expect.any(String),
+        open_rejections: 0,
+      },
+      transactions: {
+        type: 'transactions',
+        records: 1,
+        newest_updated: null,
+        last_upload: expect.any(String),
+        open_rejections: 1,
+      },
+      tags: {
+        type: 'tags',
+        records: 0,
+        newest_updated: null,
+        last_upload: overview.tags!.last_upload,
+        open_rejections: 2,
+      },
+    });
+    for (const type of ['shops', 'transactions']) {
+      expect(Date.parse(overview[type]!.last_upload!)).toBeGreaterThanOrEqual(before);
+      expect(Date.parse(overview[type]!.last_upload!)).toBeLessThanOrEqual(after);
+    }
+  });
+
+  it('counts what is created, and not what is changed, unchanged, stale or failed', async () => {
+    const tag = newTag({ updated: '2026-01-02T00:00:00Z' });
+    const recordsAfter = async (records: unknown[]) => {
+      await api.upload('tags', records);
+      return (await overviewOf(api)).tags!.records;
+    };
+    expect(await recordsAfter([tag, newTag()])).toBe(2);
+    expect(await recordsAfter([tag])).toBe(2);
+    expect(await recordsAfter([{ ...tag, name: 'renamed' }])).toBe(2);
+    expect(await recordsAfter([{ ...tag, updated: '2026-01-01T00:00:00Z' }])).toBe(2);
+    expect(await recordsAfter([badTag(), newTag(), newTag()])).toBe(4);
+  });
+
+  it('has the newest `updated`, whatever order they come in', async () => {
+    const newest = async () => (await overviewOf(api)).tags!.newest_updated;
+    await api.upload('tags', [newTag({ updated: '2026-01-02T00:00:00Z' })]);
+    expect(await newest()).toBe('2026-01-02T00:00:00Z');
+    await api.upload('tags', [newTag({ updated: '2026-01-01T00:00:00Z' }), newTag()]);
+    expect(await newest()).toBe('2026-01-02T00:00:00Z');
+    await api.upload('tags', [badTag({ updated: '2026-02-01T00:00:00Z' })]);
+    expect(await newest()).toBe('2026-01-02T00:00:00Z');
+    await api.upload('tags', [newTag({ updated: '2026-01-03T00:00:00.5Z' })]);
+    expect(await newest()).toBe('2026-01-03T00:00:00.5Z');
+  });
+
+  it('has the last upload, of that type', async () => {
+    const last = async (type: string) => Date.parse((await overviewOf(api))[type]!.last_upload!);
+    await api.upload('tags', [newTag()]);
+    await api.upload('keywords', [{ keyword_id: randomUUID(), name: 'vegan' }]);
+    const [tags, keywords] = [await last('tags'), await last('keywords')];
+    await sleep(5);
+    const before = Date.now();
+    await api.upload('tags', [newTag()]);
+    expect(tags).toBeLessThan(before);
+    expect(await last('tags')).toBeGreaterThanOrEqual(before);
+    expect(await last('tags')).toBeLessThanOrEqual(Date.now());
+    expect(await last('keywords')).toBe(keywords);
+  });
+
+  it('counts open rejections as they come and go', async () => {
+    const open = async () => (await overviewOf(api)).transactions!.open_rejections;
+    const shop = newShop();
+    const transactions = many(4, () => newTransaction(shop.shop_id));
+    await api.upload('transactions', [...transactions, danglingTransaction(), { region: 7 }]);
+    expect(await open()).toBe(6);
+    await api.upload('shops', [shop]);
+    await api.upload('transactions', [transactions[0]]);
+    expect(await open()).toBe(5);
+    await replayRejections(api);
+    expect(await open()).toBe(2);
+    await discardRejections(api, { code: 'reference_not_found' });
+    expect(await open()).toBe(1);
+  });
+
+  it('is of one organisation', async () => {
+    const other = apiOf(server.url, await server.createKey(`other-${organisation}`));
+    const tag = newTag();
+    await api.upload('tags', [tag, newTag()]);
+    await other.upload('tags', [tag]);
+    expect((await overviewOf(api)).tags!.records).toBe(2);
+    expect((await overviewOf(other)).tags!.records).toBe(1);
+  });
+
+  it('needs data:read, and takes no parameters', async () => {
+    const others = ['data:write', 'interactions:write', 'interactions:read'];
+    const without = apiOf(server.url, await server.createKey(organisation, ...others));
+    expectError(await without.get('/v1/data'), 403);
+    const reader = apiOf(server.url, await server.createKey(organisation, 'data:read'));
+    expect((await reader.get('/v1/data')).status).toBe(200);
+    expectError(await api.get('/v1/data?type=tags'), 400, ['type']);
+  });
+});
+
+describe('under 20 uploads at the same time', () => {
+  const times = 20;
+
+  it('of different records, every one is counted', async () => {
+    const answers = await Promise.all(
+      many(times, () =>
+        api.upload(
+          'tags',
+          many(1_500, (at) => (at % 100 === 0 ? badTag() : newTag())),
+        ),
+      ),
+    );
+    expect(answers.map(({ status }) => status)).toEqual(Array(times).fill(207));
+    expect((await overviewOf(api)).tags).toMatchObject({
+      records: times * 1_485,
+      open_rejections: times * 15,
+    });
+  });
+
+  it('of the same records, each is counted once', async () => {
+    const tags = many(1_500, () => newTag());
+    const answers = await Promise.all(
+      many(times, (at) => api.upload('tags', at % 2 ? tags : tags.toReversed())),
+    );
+    expect(answers.map(({ status }) => status)).toEqual(Array(times).fill(200));
+    expect((await overviewOf(api)).tags).toMatchObject({ records: 1_500, open_rejections: 0 });
+  });
+
+  it('of records that overlap, in differing versions, each is counted once', async () => {
+    const tags = many(3_000, () => newTag());
+    const answers = await Promise.all(
+      many(times, (at) =>
+        api.upload(
+          'tags',
+          tags.slice(at * 100, at * 100 + 1_100).map((tag) => ({ ...tag, name: `version ${at}` })),
+        ),
+      ),
+    );
+    expect(answers.map(({ status }) => status)).toEqual(Array(times).fill(200));
+    expect((await overviewOf(api)).tags).toMatchObject({ records: 3_000, open_rejections: 0 });
+  });
+
+  it('that end the same rejections, each rejection ends once', async () => {
+    const tags = many(1_000, () => newTag());
+    await api.upload(
+      'tags',
+      tags.map((tag) => ({ ...tag, name: 7 })),
+    );
+    expect((await overviewOf(api)).tags).toMatchObject({ records: 0, open_rejections: 1_000 });
+    await Promise.all([
+      ...many(times, () => api.upload('tags', tags)),
+      discardRejections(api),
+      replayRejections(api),
+    ]);
+    const { tags: found } = await overviewOf(api);
+    expect(found).toMatchObject({ records: 1_000 });
+    const rows = await queryDatabase(
+      server.databaseUrl,
+      `select from rejections join organisations using (organisation_id) where slug = $1`,
+      [organisation],
+    );
+    expect([found!.open_rejections, rows.length]).toEqual([0, 0]);
+  });
+});
+
+describe('after rejections were dropped for their age', () => {
+  it('no longer counts them', async () => {
+    await api.upload('tags', [newTag(), badTag(), badTag()]);
+    // One of them is moved to a week long past, for which a partition is made; a process drops such weeks when it starts.
+    const week = '2020_01_06';
+    const [low, high] = ['2020-01-06', '2020-01-13'].map(
+      (day) =>
+        `${Date.parse(day)
+          .toString(16)
+          .padStart(12, '0')
+          .replace(/^(.{8})/, '$1-')}-0000-0000-000000000000`,
+    );
+    await queryDatabase(
+      server.databaseUrl,
+      `create table rejections_${week} partition of rejections for values from ('${low}') to ('${high}')`,
+    );
+    const moved = await queryDatabase(
+      server.databaseUrl,
+      `update rejections set rejection_id = $1 where rejection_id = (
+         select min(rejection_id::text)::uuid from rejections join organisations using (organisation_id) where slug = $2)
+       returning rejection_id`,
+      [low!.replace('-0000-0000', '-7000-8000'), organisation],
+    );
+    expect(moved).toHaveLength(1);
+    expect(await listRejections(api)).toHaveLength(2);
+    const next = await startBuiltServer({ DATABASE_URL: server.databaseUrl });
+    try {
+      await expect.poll(async () => (await listRejections(api)).length, { timeout: 20_000 }).toBe(1);
+      await expect
+        .poll(async () => (await overviewOf(api)).tags!.open_rejections, { timeout: 5_000 })
+        .toBe(1);
+    } finally {
+      await next.stop();
+    }
+  });
+});
+
+describe('after the counts are rolled up', () => {
+  const pending = async () =>
+    (await queryDatabase(server.databaseUrl, 'select from record_count_changes')).length;
+
+  it('says the same as before, while uploads go on too', async () => {
+    const shop = newShop({ updated: '2026-01-01T00:00:00.000001Z' });
+    await api.upload('shops', [shop, newShop()]);
+    await api.upload('transactions', [newTransaction(shop.shop_id), danglingTransaction()]);
+    const before = await overviewOf(api);
+    expect(await pending()).toBeGreaterThan(0);
+    // A process rolls up when it starts. Uploads go on meanwhile, to another type and to one that is there.
+    const uploads = Promise.all(
+      many(20, () =>
+        api.upload(
+          'tags',
+          many(100, () => newTag()),
+        ),
+      ),
+    );
+    const next = await startBuiltServer({ DATABASE_URL: server.databaseUrl });
+    try {
+      await uploads;
+      const { tags, ...others } = await overviewOf(api);
+      expect(tags).toMatchObject({ records: 2_000, open_rejections: 0 });
+      expect(others).toEqual(before);
+    } finally {
+      await next.stop();
+    }
+    const last = await startBuiltServer({ DATABASE_URL: server.databaseUrl });
+    try {
+      await expect.poll(pending, { timeout: 20_000 }).toBe(0);
+      const { tags, ...others } = await overviewOf(api);
+      expect(tags).toMatchObject({ records: 2_000, open_rejections: 0 });
+      expect(others).toEqual(before);
+    } finally {
+      await last.stop();
+    }
+  });
+});

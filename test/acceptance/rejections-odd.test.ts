@@ -1,0 +1,101 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
+import { type Api, apiOf } from '../support/api.ts';
+import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
+import { badTag, many, newShop, newTag, newTransaction } from '../support/new-records.ts';
+import { overviewOf } from '../support/overview.ts';
+import { discardRejections, listRejections, replayRejections } from '../support/rejections.ts';
+
+let server: BuiltServer;
+let api: Api;
+let key: string;
+beforeAll(async () => {
+  server = await startBuiltServer();
+});
+beforeEach(async () => {
+  key = await server.createKey(`acme-${randomUUID().slice(0, 8)}`);
+  api = apiOf(server.url, key);
+});
+afterAll(() => server.stop());
+
+it('a replay that stores a record settles what was rejected of it before, so that nothing older comes back', async () => {
+  const [first, second] = [newShop(), newShop()];
+  const transaction = newTransaction(first.shop_id, { amount: 1 });
+  await api.upload('transactions', [transaction]);
+  await api.upload('transactions', [{ ...transaction, shop_id: second.shop_id, amount: 2 }]);
+  await api.upload('shops', [second]);
+  await replayRejections(api);
+  await api.upload('shops', [first]);
+  await replayRejections(api);
+  const { body } = await api.get(`/v1/data/transactions/${transaction.transaction_id}`);
+  expect(body).toMatchObject({ amount: 2, shop_id: second.shop_id });
+  expect(await listRejections(api)).toEqual([]);
+  const { types } = (await api.get('/v1/data')).body;
+  expect(types).toContainEqual(
+    expect.objectContaining({ type: 'transactions', records: 1, open_rejections: 0 }),
+  );
+});
+
+it('a refused record that is nested deeply, or holds a number no double can, is listed as it was sent', async () => {
+  const nested = `${'['.repeat(5_000)}${']'.repeat(5_000)}`;
+  const sent = `{"tag_id":"${randomUUID()}","name":7,"deep":${nested},"huge":1e400,"exact":9007199254740993}`;
+  const answer = await api.send('/v1/data/tags', {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: `{"records":[${sent}]}`,
+  });
+  expect(answer.status).toBe(400);
+  const listed = await fetch(`${server.url}/v1/rejections`, {
+    headers: { authorization: `Bearer ${key}` },
+  });
+  expect(listed.status).toBe(200);
+  expect(await listed.text()).toContain(`"record":${sent}`);
+});
+
+it('a page of large records ends early, and the next goes on where it ended', async () => {
+  const large = many(150, () => badTag({ note: 'x'.repeat(60_000) }));
+  await api.upload('tags', large);
+  const first = (await api.get('/v1/rejections?limit=1000')).body;
+  expect(first.rejections.length).toBeLessThan(150);
+  expect(first.next_cursor).not.toBeNull();
+  const ids: string[] = [];
+  for (let cursor: string | null = ''; cursor !== null; ) {
+    const { body } = await api.get(`/v1/rejections?limit=1000${cursor && `&cursor=${cursor}`}`);
+    ids.push(...body.rejections.map(({ id }: { id: string }) => id));
+    cursor = body.next_cursor;
+  }
+  expect(ids).toEqual(large.map(({ tag_id }) => tag_id));
+});
+
+it('uploads, replays and discards of the same records at the same time never fail for each other', async () => {
+  const shops = many(4, () => newShop());
+  const transactions = shops.flatMap(({ shop_id }) => many(25, () => newTransaction(shop_id)));
+  await api.upload('transactions', transactions);
+  const statuses: number[] = [];
+  const doing = async (work: () => Promise<{ status: number }>) => {
+    for (let round = 0; round < 6; round++) statuses.push((await work()).status);
+  };
+  await Promise.all([
+    doing(() => api.upload('transactions', transactions)),
+    doing(() => api.upload('transactions', transactions.toReversed())),
+    doing(() => replayRejections(api)),
+    doing(() => replayRejections(api)),
+    doing(() => discardRejections(api, { type: 'transactions', code: 'required' })),
+    (async () => {
+      for (const shop of shops) await api.upload('shops', [shop]);
+    })(),
+  ]);
+  expect(statuses.filter((status) => status >= 500)).toEqual([]);
+  await api.upload('transactions', transactions);
+  await replayRejections(api);
+  expect(await overviewOf(api)).toMatchObject({ transactions: { records: 100, open_rejections: 0 } });
+  expect(await listRejections(api)).toEqual([]);
+});
+
+it('filters in a body are refused, for without them everything would be meant', async () => {
+  await api.upload('tags', [badTag(), newTag()]);
+  expect((await api.post('/v1/rejections/replay', { type: 'shops' })).status).toBe(400);
+  const init = { headers: { 'content-type': 'application/json' }, body: '{"type":"shops"}' };
+  expect((await api.send('/v1/rejections', { method: 'DELETE', ...init })).status).toBe(400);
+  expect(await listRejections(api)).toHaveLength(1);
+});

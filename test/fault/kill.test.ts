@@ -1,0 +1,268 @@
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { type Answer, type Api, apiOf } from '../support/api.ts';
+import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
+import { createTestDatabase } from '../support/database.ts';
+import { badTag, many, newTag } from '../support/new-records.ts';
+import { overviewOf } from '../support/overview.ts';
+import { queryDatabase } from '../support/query-database.ts';
+import { runCommand } from '../support/run-command.ts';
+import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
+
+/**
+ * The process is killed at random moments, with uploads under way. Whatever the moment, the receipts and what is stored
+ * say the same, batch by batch, and sending everything again with its key finishes it.
+ *
+ * A moment is a number of messages to the database, not a time: on a slow machine and on a fast one the kills fall at the
+ * same steps. KILL_SEED repeats the uploads and the numbers; how uploads interleave depends on the machine.
+ */
+
+const kills = 200;
+/** Each has a process of its own on the same database, killed again and again. */
+const lanes = 2;
+const uploadsPerKill = 2;
+/** About as many as the uploads of one kill take. */
+const messagesMax = 45;
+const seed = Number(process.env.KILL_SEED ?? Math.floor(Math.random() * 2 ** 32));
+console.log(`KILL_SEED=${seed}`);
+
+/** Mulberry32: numbers from 0 to 1 that are the same for the same seed. */
+function randomFrom(state: number): () => number {
+  let at = state;
+  return () => {
+    at = (at + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(at ^ (at >>> 15), 1 | at);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
+
+interface Sent {
+  readonly idempotencyKey: string;
+  readonly records: readonly { tag_id: string; name: unknown }[];
+  /** What the client was told before the process ended, if anything; again each time it was sent. */
+  readonly answers: Answer[];
+}
+
+let databaseUrl: string;
+let key: string;
+beforeAll(async () => {
+  databaseUrl = await createTestDatabase();
+  const run = (...args: string[]) => runCommand(args, { DATABASE_URL: databaseUrl });
+  await run('organisations', 'create', 'acme');
+  key = JSON.parse((await run('keys', 'issue', '--organisation', 'acme', '--json')).stdout).key;
+});
+
+const proxies: TcpProxy[] = [];
+const servers = new Set<BuiltServer>();
+async function start(through: string): Promise<BuiltServer> {
+  const server = await startBuiltServer({ DATABASE_URL: through });
+  servers.add(server);
+  return server;
+}
+afterAll(async () => {
+  for (const server of servers) await server.stop();
+  for (const proxy of proxies) await proxy.close();
+});
+
+/**
+ * Two batches, sometimes three, one record in a hundred or so bad, and sometimes a batch in which all are. The small ones
+ * are checked where they arrive, the larger ones in a thread of their own.
+ */
+function newUpload(random: () => number): Sent {
+  const count = 1_000 + Math.ceil(random() * (random() < 0.2 ? 1_100 : 100));
+  const badBatch = random() < 0.1 ? Math.floor(random() * 3) : -1;
+  const records = many(count, (at) =>
+    Math.floor(at / 1_000) === badBatch || random() < 0.01 ? badTag() : newTag({ name: 'x' }),
+  );
+  return { idempotencyKey: randomUUID(), records, answers: [] };
+}
+
+const send = (api: Api, { idempotencyKey, records }: Sent) =>
+  api.post('/v1/data/tags', { records }, { 'idempotency-key': idempotencyKey });
+
+async function killDuring(
+  server: BuiltServer,
+  proxy: TcpProxy,
+  uploads: readonly Sent[],
+  random: () => number,
+): Promise<void> {
+  const api = apiOf(server.url, key);
+  const ended = once(server.process, 'exit');
+  const lastMessage = Math.ceil(random() * messagesMax);
+  const lastArrives = random() < 0.5;
+  let messages = 0;
+  proxy.watch((bytes) => {
+    // What a process says when it starts is not counted: it would be most of it.
+    if (messages === 0 && !bytes.includes('begin')) return true;
+    if (++messages === lastMessage) server.process.kill('SIGKILL');
+    return messages < lastMessage || (messages === lastMessage && lastArrives);
+  });
+  await Promise.all(
+    uploads.map((upload) =>
+      send(api, upload).then(
+        (answer) => upload.answers.push(answer),
+        () => {},
+      ),
+    ),
+  );
+  server.process.kill('SIGKILL');
+  await ended;
+  proxy.unwatch();
+  servers.delete(server);
+}
+
+/** Kills one process after another; some of what was broken off before is sent again meanwhile, and broken off again. */
+async function runLane(lane: number, all: Sent[]): Promise<void> {
+  const random = randomFrom(seed + lane);
+  const proxy = await startTcpProxy(databaseUrl);
+  proxies.push(proxy);
+  for (let kill = lane; kill < kills; kill += lanes) {
+    const server = await start(proxy.databaseUrl);
+    const brokenOff = all.filter(({ answers }) => answers.length === 0);
+    const again = random() < 0.5 ? brokenOff[Math.floor(random() * brokenOff.length)] : undefined;
+    const fresh = many(uploadsPerKill - (again ? 1 : 0), () => newUpload(random));
+    all.push(...fresh);
+    await killDuring(server, proxy, again ? [again, ...fresh] : fresh, random);
+  }
+}
+
+interface Batch {
+  readonly batch: number;
+  readonly status: number;
+  readonly data: { readonly counts: Record<string, number> };
+}
+
+/** What is stored, told by the database itself. */
+async function readStored() {
+  const tags = await queryDatabase<{ tag_id: string }>(databaseUrl, 'select tag_id from tags');
+  const rejections = await queryDatabase<{ place: string }>(
+    databaseUrl,
+    `select request_id || ' ' || index as place from rejections`,
+  );
+  return {
+    tagIds: new Set(tags.map(({ tag_id }) => tag_id)),
+    tagCount: tags.length,
+    rejectionPlaces: new Set(rejections.map(({ place }) => place)),
+    rejectionCount: rejections.length,
+  };
+}
+type Stored = Awaited<ReturnType<typeof readStored>>;
+
+/** Each batch with what of it is stored, as a receipt would have to say it. */
+function batchesFound({ records }: Sent, requestId: string | undefined, stored: Stored) {
+  return many(Math.ceil(records.length / 1_000), (at) => {
+    const places = records.slice(at * 1_000, (at + 1) * 1_000).map((record, place) => ({
+      good: record.name !== 7,
+      stored: stored.tagIds.has(record.tag_id),
+      rejected: stored.rejectionPlaces.has(`${requestId} ${at * 1_000 + place}`),
+    }));
+    return {
+      batch: at + 1,
+      good: places.filter(({ good }) => good).length,
+      bad: places.filter(({ good }) => !good).length,
+      created: places.filter((one) => one.good && one.stored).length,
+      rejected: places.filter((one) => !one.good && one.rejected).length,
+      astray: places.filter((one) => (one.good ? one.rejected : one.stored)).length,
+    };
+  });
+}
+
+async function receiptOf(api: Api, { idempotencyKey }: Sent): Promise<Answer['body'] | undefined> {
+  const { status, body } = await api.get(`/v1/requests?idempotency_key=${idempotencyKey}`);
+  expect(status).toBe(200);
+  expect(body.requests.length).toBeLessThan(2);
+  if (body.requests.length === 0) return undefined;
+  const receipt = await api.get(`/v1/requests/${body.requests[0].request_id}`);
+  expect(receipt.status).toBe(200);
+  return receipt.body;
+}
+
+/** Holds the receipt against what is stored; returns how many batches of how many are there. */
+function expectAgreement(
+  upload: Sent,
+  receipt: Answer['body'] | undefined,
+  stored: Stored,
+): [number, number] {
+  const found = batchesFound(upload, receipt?.request_id, stored);
+  const told = new Map<number, Batch>((receipt?.batches ?? []).map((one: Batch) => [one.batch, one]));
+  const expected = found.map(({ batch, good, bad }) => {
+    const counts = told.get(batch)?.data.counts;
+    if (counts) expect([counts.created, counts.failed]).toEqual([good, bad]);
+    return { batch, good, bad, created: counts ? good : 0, rejected: counts ? bad : 0, astray: 0 };
+  });
+  expect(found).toEqual(expected);
+  if (receipt) {
+    const missing = found.map(({ batch }) => batch).filter((batch) => !told.has(batch));
+    expect([receipt.batch_count, receipt.missing_batches, receipt.complete]).toEqual([
+      found.length,
+      missing,
+      missing.length === 0,
+    ]);
+  }
+  // What the client was told is so: nothing that was acknowledged is lost.
+  for (const { body } of upload.answers)
+    for (const batch of (body.batches ?? []) as Batch[])
+      if (batch.status !== 500) expect(told.get(batch.batch)).toEqual(batch);
+  return [told.size, found.length];
+}
+
+it('a process killed 200 times leaves receipts that are true, and every upload can be finished', {
+  timeout: 1_200_000,
+}, async () => {
+  const all: Sent[] = [];
+  await Promise.all(many(lanes, (lane) => runLane(lane, all)));
+  const api = apiOf((await start(databaseUrl)).url, key);
+  // The database ends what the killed process had begun as soon as it notices.
+  const busy = () =>
+    queryDatabase(
+      databaseUrl,
+      `select from pg_stat_activity where datname = current_database() and application_name = 'intake-server'
+           and xact_start is not null`,
+    );
+  await expect.poll(async () => (await busy()).length, { timeout: 30_000 }).toBe(0);
+
+  const stored = await readStored();
+  const outcome = { none: 0, some: 0, all: 0, answered: 0 };
+  let rejectionsTold = 0;
+  for (const upload of all) {
+    const receipt = await receiptOf(api, upload);
+    const [there, of] = expectAgreement(upload, receipt, stored);
+    outcome[there === 0 ? 'none' : there < of ? 'some' : 'all']++;
+    if (upload.answers.length > 0) outcome.answered++;
+    for (const { data } of (receipt?.batches ?? []) as Batch[]) rejectionsTold += data.counts.failed!;
+  }
+  console.log(`after ${kills} kills, of ${all.length} uploads:`, outcome);
+  // Otherwise the kills fell at moments that prove nothing.
+  expect(outcome.none).toBeGreaterThan(0);
+  expect(outcome.some).toBeGreaterThan(0);
+  expect(outcome.all).toBeGreaterThan(0);
+  expect(stored.rejectionCount).toBe(rejectionsTold);
+  expect((await overviewOf(api)).tags).toMatchObject({
+    records: stored.tagCount,
+    open_rejections: stored.rejectionCount,
+  });
+
+  for (const upload of all) {
+    const first = await receiptOf(api, upload);
+    const again = await send(api, upload);
+    const batches = again.body.batches as Batch[];
+    expect(batches.map(({ status }) => status)).not.toContain(500);
+    for (const batch of (first?.batches ?? []) as Batch[]) expect(batches[batch.batch - 1]).toEqual(batch);
+    if (first) expect(again.body.request_id).toBe(first.request_id);
+    upload.answers.push(again);
+  }
+  const finished = await readStored();
+  for (const upload of all) {
+    const [there, of] = expectAgreement(upload, await receiptOf(api, upload), finished);
+    expect(there).toBe(of);
+  }
+  const sent = all.flatMap(({ records }) => records);
+  const good = sent.filter(({ name }) => name !== 7).length;
+  expect([finished.tagCount, finished.rejectionCount]).toEqual([good, sent.length - good]);
+  expect((await overviewOf(api)).tags).toMatchObject({
+    records: good,
+    open_rejections: sent.length - good,
+  });
+});

@@ -1,0 +1,30 @@
+import { randomUUID } from 'node:crypto';
+
+/** Small sound records with fresh ids, and what goes wrong with them, for tests about what becomes of an upload. */
+
+export const many = <T>(count: number, make: (at: number) => T): T[] =>
+  Array.from({ length: count }, (_, at) => make(at));
+
+export const newTag = (fields: object = {}) => ({ tag_id: randomUUID(), name: 'vegan', ...fields });
+
+export const newShop = (fields: object = {}) => ({
+  shop_id: randomUUID(),
+  name: 'Corner Bakery',
+  region: 'GB',
+  ...fields,
+});
+
+export const newTransaction = (shop_id: string, fields: object = {}) => ({
+  transaction_id: randomUUID(),
+  shop_id,
+  region: 'GB',
+  savings: 2.5,
+  amount: 22.49,
+  ...fields,
+});
+
+/** Fails in one field: name, with the code wrong_type. */
+export const badTag = (fields: object = {}) => newTag({ name: 7, ...fields });
+
+/** Fails in one field: shop_id, with the code reference_not_found. */
+export const danglingTransaction = (fields: object = {}) => newTransaction(randomUUID(), fields);
