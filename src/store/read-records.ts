@@ -3,7 +3,7 @@ import { limits } from '../limits.ts';
 import type { Field } from '../registry/fields.ts';
 import { type Resource, type ResourceType, resources } from '../registry/resources.ts';
 import { LineBuffer } from './line-buffer.ts';
-import type { Pool } from './pool.ts';
+import { type Client, inOneTransaction, isUnavailable, type Pool } from './pool.ts';
 import { perType, quote, tableOf } from './tables.ts';
 
 /** Which records are asked for. */
@@ -111,7 +111,8 @@ async function readNext(
   const takeRecord = (record: string) => take(record, last as string);
   const types = { getTypeParser: (oid: number) => (oid === pg.types.builtins.UUID ? takeId : takeRecord) };
   // Each row is taken and let go as it arrives: kept to the end of the query, they would outlive the young generation.
-  const { rowCount } = await pool.query({ ...matching(asked, count), types, rowMode: 'array' });
+  const query = { ...matching(asked, count), types, rowMode: 'array' };
+  const { rowCount } = await alongPrimaryKey(pool, (client) => client.query(query));
   if (rowCount === count) return last;
   const end = await endOfScan(pool, asked);
   // Records that were added since the first statement bring the end nearer; what was taken must not be taken again.
@@ -119,9 +120,23 @@ async function readNext(
 }
 
 /**
- * The number of records to look at stands in the text and not among the parameters: PostgreSQL plans without knowing
- * those, and might sort all of an organisation's records where it should walk along the primary key.
+ * Runs a query that takes its rows in the order of the primary key. Where PostgreSQL takes an organisation for smaller
+ * than it is, as it does until a table that has grown is analysed, it would rather sort all of the organisation's records
+ * for each of these queries: 115 ms for 300,000, against 7.
  */
+async function alongPrimaryKey<T>(pool: Pool, run: (client: Client) => Promise<T>): Promise<T> {
+  const client = await pool.connect();
+  try {
+    const forbidSorting = (on: Client) => on.query('set local enable_sort = off');
+    const [, result] = await inOneTransaction<unknown>(client, [forbidSorting, run]);
+    client.release();
+    return result as T;
+  } catch (error) {
+    client.release(isUnavailable(error));
+    throw error;
+  }
+}
+
 function matching(asked: RecordsAsked, count: number): { text: string; values: unknown[] } {
   const { name, id, columns } = tableOf(asked.type);
   const values: unknown[] = [asked.organisationId];
@@ -147,11 +162,11 @@ function matching(asked: RecordsAsked, count: number): { text: string; values: u
 /** The last id that a scan looks at; null where it gets to the end of what there is. */
 async function endOfScan(pool: Pool, { organisationId, type, after }: RecordsAsked): Promise<string | null> {
   const { name, id } = tableOf(type);
-  const { rows } = await pool.query<{ id: string }>(
-    `select ${id} as id from ${name} where organisation_id = $1${after === undefined ? '' : ` and ${id} > $2`}
-     order by ${id} offset ${limits.recordsPerScan - 1} limit 1`,
-    after === undefined ? [organisationId] : [organisationId, after],
-  );
+  const text = `
+    select ${id} as id from ${name} where organisation_id = $1${after === undefined ? '' : ` and ${id} > $2`}
+    order by ${id} offset ${limits.recordsPerScan - 1} limit 1`;
+  const values = after === undefined ? [organisationId] : [organisationId, after];
+  const { rows } = await alongPrimaryKey(pool, (client) => client.query<{ id: string }>(text, values));
   return rows[0]?.id ?? null;
 }
 
