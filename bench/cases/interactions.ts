@@ -5,7 +5,7 @@ import { referencePrefix } from '../records.ts';
 import { storeReferences } from '../tables.ts';
 
 const goal = { atLeast: 1 };
-const floor = 0.4;
+const floor = 0.25;
 const p99MsMax = 50;
 const clients = 64;
 const items = 5_000;

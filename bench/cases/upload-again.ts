@@ -4,7 +4,7 @@ import { publicTable, storeReferences } from '../tables.ts';
 import { uploadRate, uploadRequests } from '../upload.ts';
 
 const goal = { atLeast: 2 };
-const floor = 0.8;
+const floor = 0.7;
 const table = publicTable('transactions');
 
 /** What is stored already, sent again: faster, and not one row version written. */
