@@ -49,7 +49,8 @@ intake-server keys rotate <key-id> [--grace <period>] [--json]
 intake-server keys revoke <key-id>
 
 rotate issues a successor and lets the old key go on working for the grace period, 24h unless said; revoke ends a key at
-once, for one that is compromised. Both reach every process within 5 seconds. The key is shown once, when it is issued. Without --scope it may do everything.
+once, for one that is compromised. Both reach every process within 5 seconds. The key is shown once, when it is issued.
+Without --scope it may do everything.
 Permissions: data:write, data:write:<type>, data:read, interactions:write, interactions:read
 
   intake-server keys issue --organisation acme

@@ -73,7 +73,9 @@ function isPublic(url: string): boolean {
 }
 
 function unknownAddress(url: string): RequestError {
-  if (!url.startsWith('/v1/data/')) return new RequestError('not_found');
+  const [, type] = /^\/v1\/data\/([^/?]+)/.exec(url) ?? [];
+  if (type === undefined || resourceTypes.some((known) => known === type))
+    return new RequestError('not_found');
   const message = `There is no such record type; the types are ${resourceTypes.join(', ')}.`;
   return new RequestError('unknown_type', { message });
 }

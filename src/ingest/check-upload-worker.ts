@@ -18,9 +18,9 @@ export type CheckResult =
   | { readonly batches: readonly PackedBatch[]; readonly bodySha256: Uint8Array | undefined }
   | { readonly refused: { code: RequestErrorCode; message: string; details: readonly Detail[] | undefined } };
 
-// Of this thread alone: while it is busy, whoever waits for a short answer goes first. With four uploaders it takes a
-// third off the 99th percentile of interactions, and nothing off the uploads.
-setPriority(constants.priority.PRIORITY_BELOW_NORMAL);
+// While this thread is busy, whoever waits for a short answer goes first. With four uploaders it takes a third off the
+// 99th percentile of interactions, and nothing off the uploads. Only on Linux is it the thread's alone.
+if (process.platform === 'linux') setPriority(constants.priority.PRIORITY_BELOW_NORMAL);
 
 /** What a worker thread runs. Memory is handed over in both directions, and what is not needed any more is freed. */
 export default function check({ type, body, recordsMax, wantsHash }: CheckTask): CheckResult {

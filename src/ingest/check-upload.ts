@@ -7,8 +7,8 @@ import type { ResourceType } from '../registry/resources.ts';
 import { isRecord } from '../registry/validate.ts';
 import { WarningCounter } from '../registry/warnings.ts';
 import { type BatchBuilder, builderOf, type CheckedBatch } from './batch-builder.ts';
+import { comma, endOfTokens, endOfValue, skipSpace } from './json-bytes.ts';
 import { parseBody } from './parse-body.ts';
-import { skipSpace } from './plain-reader.ts';
 
 /**
  * All of an upload that needs no database: reads the body, checks every record and cuts them into batches. All at once
@@ -52,7 +52,7 @@ export function checkParsed(
  */
 function checkBytes(type: ResourceType, body: Buffer, recordsMax: number): CheckedBatch[] | undefined {
   if (!isUtf8(body)) return undefined;
-  let at = openingOf(body);
+  let at = endOfTokens(body, 0, opening);
   if (at < 0) return undefined;
   const batches = new Batches(type, new WarningCounter());
   for (let count = 1; ; count++) {
@@ -72,8 +72,11 @@ function checkBytes(type: ResourceType, body: Buffer, recordsMax: number): Check
     at = skipSpace(body, at + 1);
     if (count === recordsMax) return undefined;
   }
-  return isClosing(body, at) ? batches.finish() : undefined;
+  return endOfTokens(body, at, closing) === body.length ? batches.finish() : undefined;
 }
+
+const opening = ['{', '"records"', ':', '['].map((token) => Buffer.from(token));
+const closing = [']', '}'].map((token) => Buffer.from(token));
 
 /** Hands each record the builder of its batch. */
 class Batches {
@@ -97,60 +100,6 @@ class Batches {
   finish(): CheckedBatch[] {
     return [...this.#done, this.#builder.finish()];
   }
-}
-
-const quote = 0x22;
-const backslash = 0x5c;
-const comma = 0x2c;
-const opening = [Buffer.from('{'), Buffer.from('"records"'), Buffer.from(':'), Buffer.from('[')];
-const closing = [Buffer.from(']'), Buffer.from('}')];
-
-/** Where the first record begins; -1 where a body does not begin as all but a few do. */
-function openingOf(body: Buffer): number {
-  return endOfTokens(body, 0, opening);
-}
-
-function isClosing(body: Buffer, at: number): boolean {
-  return endOfTokens(body, at, closing) === body.length;
-}
-
-/** Where what follows these tokens begins, with space around each; -1 where they do not stand there. */
-function endOfTokens(body: Buffer, from: number, tokens: readonly Buffer[]): number {
-  let at = skipSpace(body, from);
-  for (const token of tokens) {
-    if (!body.subarray(at, at + token.length).equals(token)) return -1;
-    at = skipSpace(body, at + token.length);
-  }
-  return at;
-}
-
-/**
- * Where the value ends that begins there: at the bracket that closes the first, or before the next comma or closing
- * bracket. In JSON that is sound, and what is not is found by parsing it.
- */
-function endOfValue(body: Buffer, from: number): number {
-  let depth = 0;
-  for (let at = from; at < body.length; at++) {
-    const byte = body[at] as number;
-    if (byte === quote) {
-      at = endOfString(body, at + 1);
-      if (at < 0) return -1;
-    } else if (byte === 0x7b /* { */ || byte === 0x5b /* [ */) depth++;
-    else if (byte === 0x7d /* } */ || byte === 0x5d /* ] */) {
-      if (depth === 0) return at;
-      if (--depth === 0) return at + 1;
-    } else if (byte === comma && depth === 0) return at;
-  }
-  return -1;
-}
-
-/** Where the quote stands that ends a string. */
-function endOfString(body: Buffer, from: number): number {
-  for (let at = from; at < body.length; at++) {
-    if (body[at] === quote) return at;
-    if (body[at] === backslash) at++;
-  }
-  return -1;
 }
 
 function parseRecord(body: Buffer, from: number, end: number): { readonly value: unknown } | undefined {

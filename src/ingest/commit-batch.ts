@@ -5,7 +5,7 @@ import { type ResourceType, resources } from '../registry/resources.ts';
 import { isoOf } from '../registry/times.ts';
 import { latestInstant } from '../store/encoded-rows.ts';
 import { type Client, inTransaction, type Pool } from '../store/pool.ts';
-import { addToReceipt, answersOf, type ReceiptHead } from '../store/receipts.ts';
+import { addToReceipt, answerOf, type ReceiptAddition, type ReceiptHead } from '../store/receipts.ts';
 import { addCountChange, type CountChange } from '../store/record-counts.ts';
 import { claimForUpload, holderOf, type UploadHolder } from '../store/upload-idempotency-keys.ts';
 import { type BatchAnswer, batchAnswer } from './answer.ts';
@@ -26,8 +26,6 @@ export interface Progress {
   readonly idempotency: { readonly key: string; readonly bodySha256: Buffer } | undefined;
   /** Another one's, where the same request was sent before under the same Idempotency-Key. */
   requestId: string;
-  /** What is known to be stored so far. */
-  committed: readonly BatchAnswer[];
 }
 
 /**
@@ -42,7 +40,7 @@ export async function commitBatch(
 ): Promise<BatchAnswer> {
   const { organisationId, type } = progress;
   const start = (number - 1) * limits.recordsPerBatch;
-  const answer = await retryConflicts((mayGuess) =>
+  return retryConflicts((mayGuess) =>
     inTransaction(pool, async (client, sendLast) => {
       const known = progress.idempotency && (await claim(client, progress, number));
       if (known) return known;
@@ -66,12 +64,11 @@ export async function commitBatch(
           changeOf(type, checked, stored.outcomes, made, rejections),
         ),
       );
-      for (const statement of addToReceipt(headOf(progress), additionOf(progress, made))) sendLast(statement);
+      for (const statement of addToReceipt(headOf(progress), additionOf(progress.startedMs, made)))
+        sendLast(statement);
       return made;
     }),
   );
-  progress.committed = [...progress.committed.filter(({ batch }) => batch !== number), answer];
-  return answer;
 }
 
 /**
@@ -95,9 +92,8 @@ async function claim(client: Client, progress: Progress, number: number): Promis
   const join = async (holder: UploadHolder) => {
     if (!holder.sameBody) throw new RequestError('idempotency_key_reused');
     progress.requestId = holder.requestId;
-    const answers = await answersOf(client, organisationId, holder.requestId);
-    progress.committed = answers.map((answer) => JSON.parse(answer) as BatchAnswer);
-    return progress.committed.find(({ batch }) => batch === number);
+    const answer = await answerOf(client, organisationId, holder.requestId, number);
+    return answer === undefined ? undefined : (JSON.parse(answer) as BatchAnswer);
   };
   const first = await holderOf(client, wanted);
   const answered = first && (await join(first));
@@ -130,7 +126,8 @@ function headOf({
   };
 }
 
-function additionOf({ startedMs }: Progress, answer: BatchAnswer) {
+/** What a batch adds to the receipt of its request. */
+export function additionOf(startedMs: number, answer: BatchAnswer): ReceiptAddition {
   return {
     status: answer.status,
     durationMs: Math.round(performance.now() - startedMs),

@@ -12,10 +12,10 @@ import {
   uuid,
 } from '../registry/fields.ts';
 import { resourceTypes } from '../registry/resources.ts';
-import type { Instant } from '../registry/times.ts';
-import { firstIdFrom, timeOfUuidV7 } from '../registry/uuid-v7.ts';
+import { timeOfUuidV7 } from '../registry/uuid-v7.ts';
+import { type AskedPage, newestFirst } from '../store/newest-first.ts';
 import type { Pool } from '../store/pool.ts';
-import { findReceipt, listReceipts, type ReceiptFilter, type StoredReceipt } from '../store/receipts.ts';
+import { findReceipt, receiptTable, type StoredReceipt } from '../store/receipts.ts';
 import type { BatchAnswer, Counts } from './answer.ts';
 
 /** What is said of every receipt. */
@@ -96,14 +96,8 @@ export async function receiptPage(
   organisationId: string,
   query: Readonly<Record<string, Scalar>>,
 ): Promise<ReceiptPage> {
-  const { from, to, cursor, limit: asked, ...filter } = query;
-  const limit = asked === undefined ? limits.receiptsPerPageDefault : Number(asked);
-  const ends = [to === undefined ? undefined : firstIdFrom(to as Instant), cursor as string | undefined];
-  const found = await listReceipts(pool, organisationId, filter as ReceiptFilter, {
-    from: from === undefined ? undefined : firstIdFrom(from as Instant),
-    before: ends.filter((end) => end !== undefined).sort()[0],
-    limit: limit + 1, // One more than asked for tells whether there is a next page.
-  });
-  const requests = found.slice(0, limit).map(summaryOf);
-  return { requests, next_cursor: found.length > limit ? (requests.at(-1)?.request_id ?? null) : null };
+  const { from, to, cursor, limit = limits.receiptsPerPageDefault, ...filter } = query;
+  const asked = { from, to, cursor, limit } as AskedPage;
+  const { rows, next } = await newestFirst<StoredReceipt>(pool, receiptTable, organisationId, filter, asked);
+  return { requests: rows.map(summaryOf), next_cursor: next };
 }

@@ -14,17 +14,11 @@ export async function keepHouse(pool: Pool, daysKept: number): Promise<void> {
     ensureWeeklyPartitions(pool, limits.weeklyPartitionsAhead).then(() =>
       dropWeeklyPartitions(pool, daysKept),
     ),
-    purge(pool),
+    purgeIdempotencyKeys(pool, 'upload', new Date(Date.now() - limits.idempotencyKeyLifeMs)),
     removeMarks(pool),
   ]);
   const failure = done.find((result) => result.status === 'rejected');
   if (failure) throw failure.reason;
-}
-
-async function purge(pool: Pool): Promise<void> {
-  const forgottenBefore = new Date(Date.now() - limits.idempotencyKeyLifeMs);
-  const { purgeRowsMax } = limits;
-  while ((await purgeIdempotencyKeys(pool, 'upload', forgottenBefore, purgeRowsMax)) === purgeRowsMax);
 }
 
 async function removeMarks(pool: Pool): Promise<void> {

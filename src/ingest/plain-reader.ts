@@ -2,6 +2,7 @@ import type { Field, Plain, Scalar } from '../registry/fields.ts';
 import { isProblem } from '../registry/fields.ts';
 import { type Instant, readDateBytes, readDateTimeBytes } from '../registry/times.ts';
 import type { ArrayWriter } from '../store/array-writer.ts';
+import { backslash, comma, quote, skipSpace } from './json-bytes.ts';
 
 /**
  * Reads records straight from the bytes of a body into the arrays that are sent to PostgreSQL, without making an object
@@ -117,7 +118,7 @@ export class PlainReader {
       this.#at = from + 37;
       return true;
     }
-    const end = endOfString(bytes, from);
+    const end = endOfPlainString(bytes, from);
     if (end < 0) return false;
     this.#at = end + 1;
     switch (plain.kind) {
@@ -217,9 +218,6 @@ function plainField(name: string, { plain, required, fallback, read }: Field, at
   };
 }
 
-const quote = 0x22;
-const backslash = 0x5c;
-const comma = 0x2c;
 const colon = 0x3a;
 const minus = 0x2d;
 const point = 0x2e;
@@ -239,14 +237,8 @@ function isLetter(byte: number): boolean {
   return small >= 0x61 && small <= 0x7a;
 }
 
-export function skipSpace(bytes: Uint8Array, from: number): number {
-  let at = from;
-  while (bytes[at] === 0x20 || bytes[at] === 0x0a || bytes[at] === 0x0d || bytes[at] === 0x09) at++;
-  return at;
-}
-
 /** Where the quote stands that ends a string; -1 if the string has escapes or what may not be in one. */
-function endOfString(bytes: Uint8Array, from: number): number {
+function endOfPlainString(bytes: Uint8Array, from: number): number {
   for (let at = from; at < bytes.length; at++) {
     const byte = bytes[at] as number;
     if (byte === quote) return at;

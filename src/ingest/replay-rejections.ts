@@ -3,7 +3,7 @@ import { limits } from '../limits.ts';
 import { type ResourceType, referencesOf, resourceTypes } from '../registry/resources.ts';
 import { WarningCounter } from '../registry/warnings.ts';
 import { type Client, CommitUnconfirmed, inTransaction, type Pool } from '../store/pool.ts';
-import { addToReceipt } from '../store/receipts.ts';
+import { addToReceipt, type ReceiptHead } from '../store/receipts.ts';
 import { addCountChange } from '../store/record-counts.ts';
 import {
   changeReasons,
@@ -19,7 +19,7 @@ import {
 } from '../store/rejections.ts';
 import { type BatchAnswer, batchAnswer } from './answer.ts';
 import { builderOf, type CheckedBatch } from './batch-builder.ts';
-import { changeOf } from './commit-batch.ts';
+import { additionOf, changeOf } from './commit-batch.ts';
 import { notStored, type Outcome, outcomeUnknown } from './outcome.ts';
 import { reasonsOf } from './settle-rejections.ts';
 import { BeginAgain, outcomesOf, retryConflicts, storeRows } from './store-batch.ts';
@@ -145,7 +145,8 @@ async function replayBatch(
       });
       const change = { ...changeOf(type, checked, stored.outcomes, answer, -left), lastUpload: null };
       sendLast((end) => addCountChange(end, organisationId, type, change));
-      for (const statement of receiptOf(replay, type, [...before, answer], answer)) sendLast(statement);
+      const added = additionOf(replay.startedMs, answer);
+      for (const statement of addToReceipt(headOf(replay, type, answer.batch), added)) sendLast(statement);
       return { answer, last };
     }),
   );
@@ -181,23 +182,22 @@ async function settle(
   return gone.size;
 }
 
-function receiptOf(
-  { organisationId, requestId, keyId, startedMs }: Replay,
+function headOf(
+  { organisationId, requestId, keyId }: Replay,
   type: ResourceType,
-  batches: readonly BatchAnswer[],
-  answer: BatchAnswer,
-) {
-  const head = { organisationId, requestId, operation: 'replay', type, keyId, idempotencyKey: null } as const;
-  return addToReceipt(
-    { ...head, bodyBytes: 0, batchCount: batches.length },
-    {
-      status: answer.status,
-      durationMs: Math.round(performance.now() - startedMs),
-      batch: answer.batch,
-      counts: answer.data.counts,
-      answer: JSON.stringify(answer),
-    },
-  );
+  batchCount: number,
+): ReceiptHead {
+  const operation = 'replay';
+  return {
+    organisationId,
+    requestId,
+    operation,
+    type,
+    keyId,
+    idempotencyKey: null,
+    bodyBytes: 0,
+    batchCount,
+  };
 }
 
 /** The types, each after those that it refers to. */

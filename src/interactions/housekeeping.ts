@@ -10,14 +10,8 @@ import type { Pool } from '../store/pool.ts';
 export async function keepHouse(pool: Pool): Promise<void> {
   const done = await Promise.allSettled([
     ensurePartitions(pool, limits.interactionPartitionsAheadMonths),
-    purge(pool),
+    purgeIdempotencyKeys(pool, 'interaction', new Date(Date.now() - limits.idempotencyKeyLifeMs)),
   ]);
   const failure = done.find((result) => result.status === 'rejected');
   if (failure) throw failure.reason;
-}
-
-async function purge(pool: Pool): Promise<void> {
-  const forgottenBefore = new Date(Date.now() - limits.idempotencyKeyLifeMs);
-  const { purgeRowsMax } = limits;
-  while ((await purgeIdempotencyKeys(pool, 'interaction', forgottenBefore, purgeRowsMax)) === purgeRowsMax);
 }

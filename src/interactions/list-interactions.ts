@@ -11,9 +11,8 @@ import {
   uuid,
 } from '../registry/fields.ts';
 import { type ItemType, interaction, itemTypes } from '../registry/interaction.ts';
-import type { Instant } from '../registry/times.ts';
-import { firstIdFrom } from '../registry/uuid-v7.ts';
-import { type InteractionFilter, listInteractions } from '../store/interactions.ts';
+import { interactionTable, type StoredInteraction } from '../store/interactions.ts';
+import { type AskedPage, newestFirst } from '../store/newest-first.ts';
 import type { Pool } from '../store/pool.ts';
 import { type InteractionAnswer, interactionAnswer } from './answer.ts';
 
@@ -57,20 +56,17 @@ export async function listPage(
   organisationId: string,
   query: Readonly<Record<string, Scalar>>,
 ): Promise<InteractionPage> {
-  const { from, to, cursor, limit: asked, ...filter } = query;
+  const { from, to, cursor, limit = limits.interactionsPerPageDefault, ...filter } = query;
   refuseTwoBroad(filter);
-  const limit = asked === undefined ? limits.interactionsPerPageDefault : Number(asked);
-  const ends = [to === undefined ? undefined : firstIdFrom(to as Instant), cursor as string | undefined];
-  const found = await listInteractions(pool, organisationId, filter as InteractionFilter, {
-    from: from === undefined ? undefined : firstIdFrom(from as Instant),
-    before: ends.filter((end) => end !== undefined).sort()[0],
-    limit: limit + 1, // One more than asked for tells whether there is a next page.
-  });
-  const page = found.slice(0, limit);
-  return {
-    interactions: page.map(interactionAnswer),
-    next_cursor: found.length > limit ? (page.at(-1)?.interaction_id ?? null) : null,
-  };
+  const asked = { from, to, cursor, limit } as AskedPage;
+  const { rows, next } = await newestFirst<StoredInteraction>(
+    pool,
+    interactionTable,
+    organisationId,
+    filter,
+    asked,
+  );
+  return { interactions: rows.map(interactionAnswer), next_cursor: next };
 }
 
 function refuseTwoBroad(filter: Readonly<Record<string, Scalar>>): void {

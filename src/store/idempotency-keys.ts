@@ -1,3 +1,4 @@
+import { limits } from '../limits.ts';
 import type { Client, Pool } from './pool.ts';
 
 export interface Claim {
@@ -52,18 +53,19 @@ export async function claimIdempotencyKey(client: Client, claim: Claim): Promise
   };
 }
 
-/** Removes what is forgotten, a bounded number at a time so that no transaction is long. Returns how many went. */
+/** Removes what is forgotten, a bounded number at a time so that no transaction is long. */
 export async function purgeIdempotencyKeys(
   pool: Pool,
   of: 'interaction' | 'upload',
   forgottenBefore: Date,
-  rowsMax: number,
-): Promise<number> {
-  const { rowCount } = await pool.query(
-    // The age is asked twice: a key that is claimed anew meanwhile passes the inner question, and must not pass both.
-    `delete from ${of}_idempotency_keys where claimed_at < $1 and (organisation_id, idempotency_key) in (
-       select organisation_id, idempotency_key from ${of}_idempotency_keys where claimed_at < $1 limit $2)`,
-    [forgottenBefore, rowsMax],
-  );
-  return rowCount ?? 0;
+): Promise<void> {
+  let gone: number | null;
+  do {
+    ({ rowCount: gone } = await pool.query(
+      // The age is asked twice: a key that is claimed anew meanwhile passes the inner question, and must not pass both.
+      `delete from ${of}_idempotency_keys where claimed_at < $1 and (organisation_id, idempotency_key) in (
+         select organisation_id, idempotency_key from ${of}_idempotency_keys where claimed_at < $1 limit $2)`,
+      [forgottenBefore, limits.purgeRowsMax],
+    ));
+  } while (gone === limits.purgeRowsMax);
 }

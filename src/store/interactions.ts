@@ -1,8 +1,9 @@
-import type { ColumnType, Scalar } from '../registry/fields.ts';
+import type { ColumnType } from '../registry/fields.ts';
 import { type ItemType, interaction, itemTypes } from '../registry/interaction.ts';
 import type { Instant } from '../registry/times.ts';
 import type { Row } from '../registry/validate.ts';
 import { binaryArray } from './array-writer.ts';
+import type { TimedTable } from './newest-first.ts';
 import type { Client, Pool } from './pool.ts';
 import { exists, sentRows } from './tables.ts';
 
@@ -106,31 +107,12 @@ export async function findInteraction(
   return rows[0];
 }
 
-/** Filters by equality on these, and by the range of the identifier, which is the time of receipt. */
-export type InteractionFilter = { readonly [field in keyof typeof interaction]?: Scalar };
-
-export async function listInteractions(
-  pool: Pool,
-  organisationId: string,
-  filter: InteractionFilter,
-  range: { readonly from: string | undefined; readonly before: string | undefined; readonly limit: number },
-): Promise<StoredInteraction[]> {
-  const values: unknown[] = [organisationId];
-  const conditions = ['organisation_id = $1'];
-  const add = (condition: string, value: Scalar | undefined) => {
-    if (value !== undefined) conditions.push(`${condition} $${values.push(value)}`);
-  };
-  for (const [field, value] of Object.entries(filter)) add(`${field} =`, value);
-  add('interaction_id >=', range.from);
-  add('interaction_id <', range.before);
-  values.push(range.limit);
-  const { rows } = await pool.query<StoredInteraction>(
-    `select ${selected} from interactions where ${conditions.join(' and ')}
-     order by interaction_id desc limit $${values.length}`,
-    values,
-  );
-  return rows;
-}
+/** Interactions as a list has them. */
+export const interactionTable: TimedTable = {
+  name: 'interactions',
+  id: 'interaction_id',
+  columns: selected,
+};
 
 /** Partitions are made by a function of the owner; the service itself may create nothing. */
 export async function ensurePartitions(pool: Pool, monthsAhead: number): Promise<void> {

@@ -1,3 +1,4 @@
+import type { TimedTable } from './newest-first.ts';
 import type { Client, Pool } from './pool.ts';
 
 /** What a receipt says of its request as a whole. */
@@ -93,18 +94,19 @@ export interface StoredReceipt extends ReceiptCounts {
 const columns = `request_id, operation, type, status, key_id, idempotency_key, body_bytes, duration_ms, batch_count,
   batches, ${counted.join(', ')}`;
 
-/** What was answered for each batch of a request that is stored, as JSON, in order. */
-export async function answersOf(
-  client: Client | Pool,
+/** What was answered for one batch of a request, as JSON, if it is stored. */
+export async function answerOf(
+  client: Client,
   organisationId: string,
   requestId: string,
-): Promise<string[]> {
+  batch: number,
+): Promise<string | undefined> {
   const { rows } = await client.query<{ answer: string }>({
-    name: 'answers of a receipt',
-    text: 'select answer from receipt_batches where organisation_id = $1 and request_id = $2 order by batch',
-    values: [organisationId, requestId],
+    name: 'answer of a batch',
+    text: 'select answer from receipt_batches where organisation_id = $1 and request_id = $2 and batch = $3',
+    values: [organisationId, requestId, batch],
   });
-  return rows.map(({ answer }) => answer);
+  return rows[0]?.answer;
 }
 
 /** A receipt with its answers, as they were at one moment. */
@@ -125,32 +127,5 @@ export async function findReceipt(
   return rows[0];
 }
 
-export interface ReceiptFilter {
-  readonly type?: string;
-  readonly status?: number;
-  readonly idempotency_key?: string;
-}
-
-/** Newest first, by the range of the identifier, which is the time of receipt. */
-export async function listReceipts(
-  pool: Pool,
-  organisationId: string,
-  filter: ReceiptFilter,
-  range: { readonly from: string | undefined; readonly before: string | undefined; readonly limit: number },
-): Promise<StoredReceipt[]> {
-  const values: unknown[] = [organisationId];
-  const conditions = ['organisation_id = $1'];
-  const add = (condition: string, value: unknown) => {
-    if (value !== undefined) conditions.push(`${condition} $${values.push(value)}`);
-  };
-  for (const [field, value] of Object.entries(filter)) add(`${field} =`, value);
-  add('request_id >=', range.from);
-  add('request_id <', range.before);
-  values.push(range.limit);
-  const { rows } = await pool.query<StoredReceipt>(
-    `select ${columns} from receipts where ${conditions.join(' and ')}
-     order by request_id desc limit $${values.length}`,
-    values,
-  );
-  return rows;
-}
+/** Receipts as a list has them. */
+export const receiptTable: TimedTable = { name: 'receipts', id: 'request_id', columns };

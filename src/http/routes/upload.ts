@@ -101,7 +101,6 @@ async function upload(type: ResourceType, call: Call, parts: Parts): Promise<Ans
     startedMs,
     idempotency: key !== undefined && bodySha256 ? { key, bodySha256 } : undefined,
     requestId,
-    committed: [],
   };
   const body = await ingestRequest(pool, progress, batches, (error) =>
     call.log.error({ err: error }, 'a batch was not stored'),
