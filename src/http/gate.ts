@@ -73,7 +73,7 @@ function isPublic(url: string): boolean {
 }
 
 function unknownAddress(url: string): RequestError {
-  const [, type] = /^\/v1\/data\/([^/?]+)/.exec(url) ?? [];
+  const [, type] = /^\/v1\/data\/([^/?]*)/.exec(url) ?? [];
   if (type === undefined || resourceTypes.some((known) => known === type))
     return new RequestError('not_found');
   const message = `There is no such record type; the types are ${resourceTypes.join(', ')}.`;
