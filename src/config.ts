@@ -3,23 +3,56 @@ import { isIP } from 'node:net';
 import { createSecureContext } from 'node:tls';
 import { limits } from './limits.ts';
 
+const maxInteger = 2_147_483_647;
+
+/** The settings that are whole numbers: the variable, what holds without it, and the range. */
+const wholeNumbers = {
+  databaseConnectionsMax: ['DATABASE_CONNECTIONS_MAX', 10, 1, 1_000],
+  databaseTimeoutMs: ['DATABASE_TIMEOUT_MS', 30_000, 100, 600_000],
+  port: ['PORT', 8080, 0, 65_535],
+  requestsPerSecondMax: ['REQUESTS_PER_SECOND_MAX', limits.requestsPerSecondMax, 1, 1_000_000],
+  interactionsPerSecondMax: ['INTERACTIONS_PER_SECOND_MAX', limits.interactionsPerSecondMax, 1, 1_000_000],
+  recordsPerSecondMax: ['RECORDS_PER_SECOND_MAX', limits.recordsPerSecondMax, 1, 1_000_000_000],
+  recordsPerRequestMax: ['RECORDS_PER_REQUEST_MAX', limits.recordsPerRequestMax, 1, 100_000],
+  coursesPerRequestMax: ['COURSES_PER_REQUEST_MAX', limits.coursesPerRequestMax, 1, 100_000],
+  bodyBytesMax: ['BODY_BYTES_MAX', limits.bodyBytesMax, 1_024, 256 * 1024 * 1024],
+  bytesInFlightMax: ['BYTES_IN_FLIGHT_MAX', limits.bytesInFlightMax, 1_024, maxInteger],
+  bytesInFlightPerOrganisationMax: [
+    'BYTES_IN_FLIGHT_PER_ORGANISATION_MAX',
+    limits.bytesInFlightPerOrganisationMax,
+    1_024,
+    maxInteger,
+  ],
+  failedKeysPerMinuteMax: ['FAILED_KEYS_PER_MINUTE_MAX', limits.failedKeysPerMinuteMax, 1, maxInteger],
+  headersTimeoutMs: ['HEADERS_TIMEOUT_MS', limits.headersTimeoutMs, 100, 600_000],
+  requestTimeoutMs: ['REQUEST_TIMEOUT_MS', limits.requestTimeoutMs, 100, 3_600_000],
+  idleTimeoutMs: ['IDLE_TIMEOUT_MS', limits.idleTimeoutMs, 100, 3_600_000],
+  connectionsMax: ['CONNECTIONS_MAX', limits.connectionsMax, 1, 1_000_000],
+  stopTimeoutMs: ['STOP_TIMEOUT_MS', limits.stopTimeoutMs, 100, 3_600_000],
+  receiptsKeptDays: ['RECEIPTS_KEPT_DAYS', limits.receiptsKeptDays, 7, 3_650],
+} as const satisfies Record<string, WholeNumber>;
+
+type WholeNumber = readonly [variable: string, fallback: number, min: number, max: number];
+
 /** Everything that can be set from outside, read once at start. */
-export interface Config {
+export interface Config extends Readonly<Record<keyof typeof wholeNumbers, number>> {
   readonly databaseUrl: string;
-  readonly databaseConnectionsMax: number;
-  readonly databaseTimeoutMs: number;
   readonly host: string;
-  readonly port: number;
   readonly tls: { readonly certFile: string; readonly keyFile: string } | null;
   readonly trustedProxy: readonly string[];
-  readonly requestsPerSecondMax: number;
-  readonly interactionsPerSecondMax: number;
-  readonly recordsPerSecondMax: number;
-  readonly recordsPerRequestMax: number;
-  readonly coursesPerRequestMax: number;
-  readonly bodyBytesMax: number;
-  readonly receiptsKeptDays: number;
+  readonly redisUrl: string | null;
+  readonly admin: AdminConfig | null;
   readonly logLevel: string;
+  /** What can be used but should not be. */
+  readonly warnings: readonly string[];
+}
+
+/** The admin API: a server of its own. */
+export interface AdminConfig {
+  readonly token: string;
+  readonly host: string;
+  readonly port: number;
+  readonly databaseUrl: string;
 }
 
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -38,45 +71,53 @@ const loopback = /^(localhost|127(\.\d{1,3}){3}|::1)$/;
 export function readConfig(given: Environment = {}, fallbacks: Environment = {}): Config {
   const env: Environment = { ...fallbacks, ...process.env, ...given };
   const problems: string[] = [];
-  const integer = (name: string, fallback: number, min: number, max: number): number => {
-    const value = env[name];
-    if (value === undefined || value === '') return fallback;
-    const read = /^\d{1,15}$/.test(value) ? Number(value) : Number.NaN;
-    if (read >= min && read <= max) return read;
-    problems.push(`${name} must be a whole number from ${min} to ${max}, not "${value}"`);
-    return fallback;
-  };
+  const warnings: string[] = [];
+  const numbers = Object.entries(wholeNumbers).map(([name, setting]) => [
+    name,
+    readWholeNumber(env, setting, problems),
+  ]);
   const config: Config = {
-    databaseUrl: readDatabaseUrl(env.DATABASE_URL, problems),
-    databaseConnectionsMax: integer('DATABASE_CONNECTIONS_MAX', 10, 1, 1_000),
-    databaseTimeoutMs: integer('DATABASE_TIMEOUT_MS', 30_000, 100, 600_000),
+    ...(Object.fromEntries(numbers) as Record<keyof typeof wholeNumbers, number>),
+    databaseUrl: readDatabaseUrl('DATABASE_URL', env.DATABASE_URL, problems, warnings),
     host: env.HOST || '127.0.0.1',
-    port: integer('PORT', 8080, 0, 65_535),
     tls: readTls(env, problems),
     trustedProxy: readTrustedProxy(env.TRUSTED_PROXY, problems),
-    requestsPerSecondMax: integer('REQUESTS_PER_SECOND_MAX', limits.requestsPerSecondMax, 1, 1_000_000),
-    interactionsPerSecondMax: integer(
-      'INTERACTIONS_PER_SECOND_MAX',
-      limits.interactionsPerSecondMax,
-      1,
-      1_000_000,
-    ),
-    recordsPerSecondMax: integer('RECORDS_PER_SECOND_MAX', limits.recordsPerSecondMax, 1, 1_000_000_000),
-    recordsPerRequestMax: integer('RECORDS_PER_REQUEST_MAX', limits.recordsPerRequestMax, 1, 100_000),
-    coursesPerRequestMax: integer('COURSES_PER_REQUEST_MAX', limits.coursesPerRequestMax, 1, 100_000),
-    bodyBytesMax: integer('BODY_BYTES_MAX', limits.bodyBytesMax, 1_024, 256 * 1024 * 1024),
-    receiptsKeptDays: integer('RECEIPTS_KEPT_DAYS', limits.receiptsKeptDays, 7, 3_650),
+    redisUrl: readRedisUrl(env.REDIS_URL, problems),
+    admin: readAdmin(env, problems, warnings),
     logLevel: env.LOG_LEVEL || 'info',
+    warnings,
   };
   if (!logLevels.includes(config.logLevel)) {
     problems.push(`LOG_LEVEL must be one of ${logLevels.join(', ')}, not "${config.logLevel}"`);
   }
-  if (!config.tls && config.trustedProxy.length === 0 && !loopback.test(config.host)) {
-    problems.push(
-      `HOST is ${config.host}, which others can reach, and nothing encrypts the traffic: set TLS_CERT_FILE and ` +
-        'TLS_KEY_FILE, or TRUSTED_PROXY to the address of the proxy that does, or HOST to 127.0.0.1',
-    );
+  problems.push(...contradictions(config));
+  if (problems.length > 0) throw new ConfigError(problems);
+  return Object.freeze(config);
+}
+
+function readWholeNumber(
+  env: Environment,
+  [variable, fallback, min, max]: WholeNumber,
+  problems: string[],
+): number {
+  const value = env[variable];
+  if (value === undefined || value === '') return fallback;
+  const read = /^\d{1,15}$/.test(value) ? Number(value) : Number.NaN;
+  if (read >= min && read <= max) return read;
+  problems.push(`${variable} must be a whole number from ${min} to ${max}, not "${value}"`);
+  return fallback;
+}
+
+/** Settings each of which could be used, but not together. */
+function contradictions(config: Config): string[] {
+  const problems: string[] = [];
+  if (!config.tls && config.trustedProxy.length === 0) {
+    if (!loopback.test(config.host)) problems.push(inTheClear('HOST', config.host));
+    if (config.admin && !loopback.test(config.admin.host))
+      problems.push(inTheClear('ADMIN_HOST', config.admin.host));
   }
+  if (config.admin && config.admin.port !== 0 && config.admin.port === config.port)
+    problems.push('ADMIN_PORT must not be PORT: the admin API has a port of its own');
   const recordsMax = Math.max(config.recordsPerRequestMax, config.coursesPerRequestMax);
   const recordsPerSecondMin = Math.ceil(recordsMax / limits.limitWindowSeconds);
   if (config.recordsPerSecondMax < recordsPerSecondMin) {
@@ -84,19 +125,82 @@ export function readConfig(given: Environment = {}, fallbacks: Environment = {})
       `RECORDS_PER_SECOND_MAX must be ${recordsPerSecondMin} or more, or an upload of ${recordsMax} records could never pass`,
     );
   }
-  if (problems.length > 0) throw new ConfigError(problems);
-  return Object.freeze(config);
+  if (config.bodyBytesMax > Math.min(config.bytesInFlightMax, config.bytesInFlightPerOrganisationMax)) {
+    problems.push(
+      'BYTES_IN_FLIGHT_MAX and BYTES_IN_FLIGHT_PER_ORGANISATION_MAX must be BODY_BYTES_MAX or more, or the largest body could never pass',
+    );
+  }
+  return problems;
 }
 
-function readDatabaseUrl(value: string | undefined, problems: string[]): string {
+function readAdmin(env: Environment, problems: string[], warnings: string[]): AdminConfig | null {
+  if (!env.ADMIN_TOKEN) return null;
+  const databaseUrl = env.ADMIN_DATABASE_URL || env.DATABASE_URL;
+  return {
+    token: readAdminToken(env.ADMIN_TOKEN, problems),
+    host: env.ADMIN_HOST || '127.0.0.1',
+    port: readWholeNumber(env, ['ADMIN_PORT', 8081, 0, 65_535], problems),
+    // One that is the same was looked at already.
+    databaseUrl: env.ADMIN_DATABASE_URL
+      ? readDatabaseUrl('ADMIN_DATABASE_URL', databaseUrl, problems, warnings)
+      : (databaseUrl ?? ''),
+  };
+}
+
+function inTheClear(name: string, host: string): string {
+  return (
+    `${name} is ${host}, which others can reach, and nothing encrypts the traffic: set TLS_CERT_FILE and ` +
+    `TLS_KEY_FILE, or TRUSTED_PROXY to the address of the proxy that does, or ${name} to 127.0.0.1`
+  );
+}
+
+function readDatabaseUrl(
+  name: string,
+  value: string | undefined,
+  problems: string[],
+  warnings: string[],
+): string {
   const shape = 'postgres://user:password@host:5432/database';
   if (!value) {
-    problems.push(`DATABASE_URL is missing; it should look like ${shape}`);
+    problems.push(`${name} is missing; it should look like ${shape}`);
     return '';
   }
   // The value is not repeated in the message: it holds a password.
   if (!/^postgres(ql)?:\/\//.test(value) || !URL.canParse(value)) {
-    problems.push(`DATABASE_URL is not an address of PostgreSQL; it should look like ${shape}`);
+    problems.push(`${name} is not an address of PostgreSQL; it should look like ${shape}`);
+    return value;
+  }
+  const { hostname, searchParams } = new URL(value);
+  const host = searchParams.get('host') ?? decodeURIComponent(hostname);
+  const isHere = host === '' || host.startsWith('/') || loopback.test(host.replace(/^\[|\]$/g, ''));
+  const sslmode = searchParams.get('sslmode');
+  if (isHere || sslmode === 'verify-full') return value;
+  if (sslmode === 'disable')
+    warnings.push(`${name} says sslmode=disable: whoever is between can read everything`);
+  else {
+    problems.push(
+      `${name} names another machine and does not say that its certificate is to be verified: add ` +
+        'sslmode=verify-full (and sslrootcert=<file> for an authority of your own), or sslmode=disable on a network ' +
+        'that nobody else can reach',
+    );
+  }
+  return value;
+}
+
+function readRedisUrl(value: string | undefined, problems: string[]): string | null {
+  if (!value) return null;
+  if (!/^rediss?:\/\//.test(value) || !URL.canParse(value))
+    problems.push('REDIS_URL is not an address of Redis or Valkey; it should look like redis://host:6379');
+  return value;
+}
+
+const adminTokenCharactersMin = 32;
+
+function readAdminToken(value: string, problems: string[]): string {
+  if (!/^\S+$/.test(value) || value.length < adminTokenCharactersMin) {
+    problems.push(
+      `ADMIN_TOKEN must be at least ${adminTokenCharactersMin} characters without spaces; openssl rand -hex 32 makes one`,
+    );
   }
   return value;
 }

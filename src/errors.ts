@@ -16,7 +16,15 @@ const table = {
     'The request cannot be taken as it is; details names each field and what to do about it.',
   ],
   unauthorized: [401, 'The API key is invalid or missing; send it as "Authorization: Bearer <API_KEY>".'],
+  admin_unauthorized: [
+    401,
+    'The admin token is wrong or missing; send it as "Authorization: Bearer <ADMIN_TOKEN>".',
+  ],
   forbidden: [403, 'The API key has no permission for this; ask the operator for a key that has.'],
+  organisation_suspended: [
+    403,
+    'This organisation is suspended: nothing is taken from it and nothing given. Ask the operator of the service.',
+  ],
   https_required: [403, 'The request did not arrive over HTTPS; use the https:// address.'],
   not_found: [404, 'There is nothing at this address; /docs lists what there is.'],
   unknown_type: [404, 'There is no such record type; /docs lists them.'],
@@ -26,6 +34,9 @@ const table = {
     'There is no receipt with this request id: nothing of such a request was stored, or it is too long ago.',
   ],
   interaction_not_found: [404, 'There is no interaction with this id.'],
+  organisation_not_found: [404, 'There is no organisation with this slug.'],
+  key_not_found: [404, 'There is no key with this id in use.'],
+  slug_taken: [409, 'There is an organisation with this slug already; choose another.'],
   method_not_allowed: [405, 'This address does not take that method; Allow lists the ones it does.'],
   timed_out: [408, 'The request took too long to arrive; send it again.'],
   body_too_large: [
@@ -38,6 +49,10 @@ const table = {
   idempotency_key_reused: [
     422,
     'This Idempotency-Key was used with another body; use a new key for a new request.',
+  ],
+  too_many_failed_keys: [
+    429,
+    'Too many requests with a wrong API key came from this address; check the key, then wait as long as Retry-After says.',
   ],
   too_many_requests: [429, 'Too much was sent in a short time; send it again later.'],
   headers_too_large: [431, 'The headers are too large; send fewer or shorter ones.'],

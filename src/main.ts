@@ -11,6 +11,7 @@ const commands: Record<string, () => Promise<{ run(args: string[]): Promise<void
   migrate: () => import('./cli/migrate.ts'),
   organisations: () => import('./cli/organisations.ts'),
   keys: () => import('./cli/keys.ts'),
+  audit: () => import('./cli/audit.ts'),
 };
 
 const [given = '--help', ...args] = process.argv.slice(2);

@@ -22,6 +22,7 @@ const steps = [
   ['src/registry'],
   ['src/store'],
   ['src/ingest', 'src/interactions', 'src/keys'],
+  ['src/operator'],
   ['src/http'],
   ['src/cli'],
   ['src/main.ts'],

@@ -1,5 +1,5 @@
 import { type ResourceType, referencesOf, resourceTypes } from '../../src/registry/resources.ts';
-import { type Bench, bestOf, type Case, type Comparison, interleave, ratiosOf } from '../case.ts';
+import { type Bench, type Case, type Comparison, interleave, median, ratiosOf } from '../case.ts';
 import { copyRate, openSessions, writeCopyFiles } from '../copy.ts';
 import type { Psql } from '../psql.ts';
 import { type Recipe, referencesDefault } from '../records.ts';
@@ -35,23 +35,24 @@ async function compareType(bench: Bench, type: ResourceType, sessions: readonly 
     await cluster.clean(bareTable(type), publicTable(type));
     return copyRate(sessions, files.of(count), recipe);
   };
-  const { service: intake, ...bare } = await interleave(bench, {
-    '1 connection': copy(1),
-    '2 connections': copy(2),
-    service: async () => {
+  const { one, two, intake } = await interleave(bench, {
+    one: copy(1),
+    two: copy(2),
+    intake: async () => {
       await cluster.clean(bareTable(type), publicTable(type));
       return uploadRate({ port: service.port, connections }, requests, { created: recipe.count });
     },
   });
   files.remove();
-  const best = bestOf(bare);
+  const beside = ratiosOf(intake, two);
   return {
     name: `types: ${type}`,
-    yardstick: `psql \\copy, ${best.name}`,
+    yardstick: 'psql \\copy',
     unit: 'rows/s',
-    bare: best.rates,
+    bare: one,
     intake,
-    ratios: ratiosOf(intake, best.rates),
+    ratios: ratiosOf(intake, one),
     goal,
+    notes: [`${median(beside).toFixed(2)} of two psql \\copy at once (${Math.round(median(two))} rows/s)`],
   };
 }

@@ -1,15 +1,16 @@
+import { randomBytes } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import pg from 'pg';
 import { readConfig } from '../config.ts';
-import { authenticate } from '../keys/authenticate.ts';
-import { issueKey } from '../keys/issue-key.ts';
-import { KnownKeys } from '../keys/known-keys.ts';
+import { hashKey, keyIdOf } from '../keys/key-format.ts';
 import { allPermissions } from '../keys/permissions.ts';
+import { createOrganisation, issueKey } from '../operator/acts.ts';
 import { resources } from '../registry/resources.ts';
+import { findApiKey } from '../store/api-keys.ts';
 import { migrate } from '../store/migrate.ts';
-import { createOrganisation, findOrganisation } from '../store/organisations.ts';
+import { findOrganisation } from '../store/organisations.ts';
 import { createPool, type Pool } from '../store/pool.ts';
 import { commandError } from './help.ts';
 import { commandOf, embeddedBinaries, startLocalPostgres } from './local-postgres.ts';
@@ -34,11 +35,12 @@ export async function run(): Promise<void> {
   try {
     await createDatabase(postgres.url('postgres'));
     await migrate(postgres.url('intake'));
-    const config = readConfig({ DATABASE_URL: postgres.url('intake') }, { LOG_LEVEL: 'warn' });
-    const pool = createPool(config, () => {});
+    const owner = readConfig({ DATABASE_URL: postgres.url('intake') }, { LOG_LEVEL: 'warn' });
+    const pool = createPool(owner, () => {});
     const key = await demoKey(pool);
+    const databaseUrl = await servingLogin(pool, postgres.url('intake'));
     await pool.end();
-    service = await startService(config);
+    service = await startService({ ...owner, databaseUrl });
     writeFileSync(runningFile, `${process.pid} ${service.address}`);
     console.log(welcome(service.address, key, postgres.home));
   } catch (error) {
@@ -67,14 +69,36 @@ async function createDatabase(url: string): Promise<void> {
 /** The key is kept beside the data, so that it stays the same from one start to the next. */
 async function demoKey(pool: Pool): Promise<string> {
   const file = join(folder, 'key');
-  const organisation = (await createOrganisation(pool, slug, 'Demo')) ?? (await findOrganisation(pool, slug));
+  const by = { actor: 'dev' };
+  const organisation =
+    (await createOrganisation(pool, by, slug, 'Demo')) ?? (await findOrganisation(pool, slug));
   if (!organisation) throw new Error('the demo organisation was neither made nor found');
   const kept = existsSync(file) ? readFileSync(file, 'utf8') : undefined;
-  if (kept && (await authenticate(new KnownKeys(pool), `Bearer ${kept}`).catch(() => undefined))) return kept;
-  const { key } = await issueKey(pool, organisation.organisation_id, allPermissions);
+  if (kept && (await isInUse(pool, kept))) return kept;
+  const { organisation_id: organisationId } = organisation;
+  const wanted = { organisationId, permissions: allPermissions, label: 'demo', expiresAt: null };
+  const { key } = await issueKey(pool, by, wanted);
   mkdirSync(folder, { recursive: true });
   writeFileSync(file, key, { mode: 0o600 });
   return key;
+}
+
+/** The service runs with the rights it needs, here as elsewhere. */
+async function servingLogin(pool: Pool, ownerUrl: string): Promise<string> {
+  const url = new URL(ownerUrl);
+  url.username = 'intake_dev';
+  const { rowCount } = await pool.query('select from pg_roles where rolname = $1', [url.username]);
+  const [verb, membership] = rowCount === 0 ? ['create', 'in role intake_serve'] : ['alter', ''];
+  // A password of hexadecimal digits: no statement of this kind takes parameters.
+  url.password = randomBytes(16).toString('hex');
+  await pool.query(`${verb} role ${url.username} login password '${url.password}' ${membership}`);
+  return url.href;
+}
+
+async function isInUse(pool: Pool, key: string): Promise<boolean> {
+  const keyId = keyIdOf(key);
+  const stored = keyId === undefined ? undefined : await findApiKey(pool, keyId);
+  return stored !== undefined && !stored.revoked && stored.key_sha256.equals(hashKey(key));
 }
 
 function welcome(address: string, key: string, home: string): string {

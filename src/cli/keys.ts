@@ -1,10 +1,12 @@
 import { parseArgs } from 'node:util';
-import { issueKey, rotateKey } from '../keys/issue-key.ts';
-import { allPermissions, isPermission } from '../keys/permissions.ts';
-import { listApiKeys, revokeApiKey } from '../store/api-keys.ts';
-import { findOrganisation, type Organisation } from '../store/organisations.ts';
-import type { Pool } from '../store/pool.ts';
+import { allPermissions } from '../keys/permissions.ts';
+import { limits } from '../limits.ts';
+import { type IssuedKey, issueKey, revokeKey, rotateKey } from '../operator/acts.ts';
+import { keyLabel, permissionProblem, permissionsOf } from '../operator/rules.ts';
+import { readDateTime, unixMsOf } from '../registry/times.ts';
+import { type ListedKey, listApiKeys } from '../store/api-keys.ts';
 import { commandError } from './help.ts';
+import { operator, organisationNamed, printAll } from './operator.ts';
 import { withPool } from './with-pool.ts';
 
 export async function run([action, ...args]: string[]): Promise<void> {
@@ -21,26 +23,37 @@ async function issue(args: string[]): Promise<void> {
     options: {
       organisation: { type: 'string' },
       scope: { type: 'string', multiple: true, default: [...allPermissions] },
+      label: { type: 'string' },
+      expires: { type: 'string' },
       json: { type: 'boolean', default: false },
     },
   });
-  const { organisation: slug, scope: permissions } = values;
+  const { organisation: slug, scope, label = null } = values;
   if (slug === undefined) throw commandError('say for whom: keys issue --organisation <slug>');
-  const unknown = permissions.find((permission) => !isPermission(permission));
+  const unknown = scope.find((permission) => permissionProblem(permission));
   if (unknown !== undefined) {
     throw commandError(
       `"${unknown}" is no permission; use ${allPermissions.join(', ')} or data:write:<type>`,
     );
   }
+  const problem = label === '' ? { message: 'must not be empty' } : keyLabel.read(label ?? '');
+  if (typeof problem === 'object') throw commandError(`--label ${problem.message}`);
+  const expiresAt = values.expires === undefined ? null : readExpiry(values.expires);
+  const permissions = permissionsOf(scope);
   const issued = await withPool(async (pool) => {
-    const { organisation_id } = await organisationNamed(pool, slug);
-    return issueKey(pool, organisation_id, permissions);
+    const { organisation_id: organisationId } = await organisationNamed(pool, slug);
+    return issueKey(pool, operator(), { organisationId, permissions, label, expiresAt });
   });
-  if (values.json) {
-    console.log(JSON.stringify({ key_id: issued.keyId, key: issued.key, organisation: slug, permissions }));
+  const until = issued.expires_at === null ? '' : ` until ${issued.expires_at}`;
+  show(issued, values.json, `Issued the key ${issued.key_id} for ${slug}: ${permissions.join(', ')}${until}`);
+}
+
+function show(issued: IssuedKey, json: boolean, sentence: string): void {
+  if (json) {
+    console.log(JSON.stringify(issued));
     return;
   }
-  console.log(`Issued the key ${issued.keyId} for ${slug}: ${permissions.join(', ')}`);
+  console.log(sentence);
   console.log(`\n  ${issued.key}\n`);
   console.log('Keep it safe: it is shown this once and stored nowhere.');
 }
@@ -50,19 +63,30 @@ async function list(args: string[]): Promise<void> {
     args,
     options: { organisation: { type: 'string' }, json: { type: 'boolean', default: false } },
   });
-  const { organisation: slug } = values;
-  const keys = await withPool(async (pool) => {
+  const { organisation: slug, json } = values;
+  await withPool(async (pool) => {
     const organisation = slug === undefined ? null : await organisationNamed(pool, slug);
-    return listApiKeys(pool, organisation?.organisation_id ?? null);
+    const organisationId = organisation?.organisation_id ?? null;
+    await printAll((after) => listApiKeys(pool, organisationId, after, limits.listedPerPageMax), {
+      json,
+      nameOf: ({ key_id }) => key_id,
+      lineOf,
+    });
   });
-  if (values.json) console.log(JSON.stringify(keys));
-  else {
-    for (const { key_id, organisation, permissions, created_at, revoked_at, expires_at } of keys) {
-      const state =
-        revoked_at !== null ? `revoked ${revoked_at}` : expires_at !== null ? `ends ${expires_at}` : 'active';
-      console.log([key_id, organisation, permissions.join(','), created_at, state].join('\t'));
-    }
-  }
+}
+
+function lineOf(key: ListedKey): string {
+  const state =
+    key.revoked_at !== null
+      ? `revoked ${key.revoked_at}`
+      : key.expires_at !== null
+        ? `ends ${key.expires_at}`
+        : 'active';
+  const used = key.last_used_at === null ? 'never used' : `used ${key.last_used_at}`;
+  const { key_id, organisation, permissions, created_at, label } = key;
+  return [key_id, organisation, permissions.join(','), created_at, state, used, label ?? '']
+    .join('\t')
+    .trimEnd();
 }
 
 async function rotate(args: string[]): Promise<void> {
@@ -73,24 +97,14 @@ async function rotate(args: string[]): Promise<void> {
   });
   const keyId = oneKeyId(positionals, 'rotate');
   const graceMs = readDuration(values.grace);
-  const successor = await withPool((pool) => rotateKey(pool, keyId, graceMs));
+  const successor = await withPool((pool) => rotateKey(pool, operator(), keyId, graceMs));
   if (!successor) throw commandError(`there is no key ${keyId} in use; keys list shows them`);
-  if (values.json) {
-    console.log(
-      JSON.stringify({
-        key_id: successor.keyId,
-        key: successor.key,
-        successor_of: keyId,
-        grace: values.grace,
-      }),
-    );
-    return;
-  }
-  console.log(
-    `Issued the key ${successor.keyId} as the successor of ${keyId}, which goes on working for ${values.grace}.`,
+  const { grace } = values;
+  show(
+    successor,
+    values.json,
+    `Issued the key ${successor.key_id} as the successor of ${keyId}, which goes on working for ${grace}.`,
   );
-  console.log(`\n  ${successor.key}\n`);
-  console.log('Keep it safe: it is shown this once and stored nowhere.');
 }
 
 const unitMs: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
@@ -100,6 +114,15 @@ function readDuration(text: string): number {
   const ms = Number(count) * (unitMs[unit] ?? Number.NaN);
   if (Number.isNaN(ms)) throw commandError(`"${text}" is no period; write it as 24h, 30m, 90s or 7d`);
   return ms;
+}
+
+/** A period from now, or an instant; either must lie ahead. */
+function readExpiry(given: string): Date {
+  const instant = readDateTime(given);
+  const ms = instant === undefined ? Date.now() + readDuration(given) : unixMsOf(instant);
+  if (ms <= Date.now())
+    throw commandError(`--expires ${given} is past; give a date to come, or a period such as 90d`);
+  return new Date(ms);
 }
 
 /** The id of a key, and never the key itself, which would stay in the history of the shell. */
@@ -116,14 +139,8 @@ function oneKeyId(positionals: readonly string[], action: string): string {
 async function revoke(args: string[]): Promise<void> {
   const { positionals } = parseArgs({ args, allowPositionals: true, options: {} });
   const keyId = oneKeyId(positionals, 'revoke');
-  if (!(await withPool((pool) => revokeApiKey(pool, keyId)))) {
+  if (!(await withPool((pool) => revokeKey(pool, operator(), keyId)))) {
     throw commandError(`there is no key ${keyId}; keys list shows them`);
   }
   console.log(`Revoked the key ${keyId}.`);
-}
-
-async function organisationNamed(pool: Pool, slug: string): Promise<Organisation> {
-  const organisation = await findOrganisation(pool, slug);
-  if (!organisation) throw commandError(`there is no organisation "${slug}"; organisations list shows them`);
-  return organisation;
 }

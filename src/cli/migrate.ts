@@ -4,7 +4,13 @@ import { migrate } from '../store/migrate.ts';
 
 export async function run(args: string[]): Promise<void> {
   parseArgs({ args, options: {} });
-  const applied = await migrate(readConfig().databaseUrl);
+  const { applied, missingRoles } = await migrate(readConfig().databaseUrl);
   for (const name of applied) console.log(`applied ${name}`);
   console.log(applied.length > 0 ? 'The schema is up to date.' : 'The schema was up to date already.');
+  for (const role of missingRoles) {
+    console.log(
+      `The role ${role} does not exist, and this one may not create it. To serve with no more rights than needed, let a ` +
+        `superuser run: create role ${role}; and then run migrate again.`,
+    );
+  }
 }

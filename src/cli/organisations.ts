@@ -1,15 +1,25 @@
 import { parseArgs } from 'node:util';
-import { createOrganisation, listOrganisations } from '../store/organisations.ts';
+import { limits } from '../limits.ts';
+import { changeOrganisation, createOrganisation, type OrganisationChange } from '../operator/acts.ts';
+import {
+  type OrganisationLimit,
+  organisationLimits,
+  organisationName,
+  slugProblem,
+} from '../operator/rules.ts';
+import { listOrganisations, type Organisation } from '../store/organisations.ts';
 import { commandError } from './help.ts';
+import { noOrganisation, operator, organisationNamed, printAll } from './operator.ts';
 import { withPool } from './with-pool.ts';
-
-const slugPattern = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
-const nameCharactersMax = 200;
 
 export async function run([action, ...args]: string[]): Promise<void> {
   if (action === 'create') return create(args);
   if (action === 'list') return list(args);
-  throw commandError('organisations takes create or list; intake-server organisations --help shows how');
+  if (action === 'suspend' || action === 'resume') return suspend(args, action);
+  if (action === 'limit') return limit(args);
+  throw commandError(
+    'organisations takes create or list, suspend, resume or limit; intake-server organisations --help shows how',
+  );
 }
 
 async function create(args: string[]): Promise<void> {
@@ -19,16 +29,15 @@ async function create(args: string[]): Promise<void> {
     options: { name: { type: 'string' } },
   });
   const [slug, ...rest] = positionals;
-  if (slug === undefined || rest.length > 0 || !slugPattern.test(slug)) {
+  if (slug === undefined || rest.length > 0 || slugProblem(slug)) {
     throw commandError(
       'give one slug of lower-case letters, digits and hyphens, at most 63 long: organisations create acme',
     );
   }
   const name = values.name ?? slug;
-  if (name === '' || name.length > nameCharactersMax) {
-    throw commandError(`--name must be 1 to ${nameCharactersMax} characters long`);
-  }
-  const created = await withPool((pool) => createOrganisation(pool, slug, name));
+  const problem = name === '' ? { message: 'must not be empty' } : organisationName.read(name);
+  if (typeof problem === 'object') throw commandError(`--name ${problem.message}`);
+  const created = await withPool((pool) => createOrganisation(pool, operator(), slug, name));
   if (!created) throw commandError(`the organisation "${slug}" exists already`);
   console.log(`Created the organisation ${created.slug} (${created.organisation_id}).`);
   console.log(`Next: intake-server keys issue --organisation ${created.slug}`);
@@ -36,7 +45,70 @@ async function create(args: string[]): Promise<void> {
 
 async function list(args: string[]): Promise<void> {
   const { values } = parseArgs({ args, options: { json: { type: 'boolean', default: false } } });
-  const organisations = await withPool(listOrganisations);
-  if (values.json) console.log(JSON.stringify(organisations));
-  else for (const { slug, name, created_at } of organisations) console.log(`${slug}\t${name}\t${created_at}`);
+  await withPool((pool) =>
+    printAll((after) => listOrganisations(pool, after, limits.listedPerPageMax), {
+      json: values.json,
+      nameOf: ({ slug }) => slug,
+      lineOf: ({ slug, name, created_at, suspended_at }) =>
+        [slug, name, created_at, ...(suspended_at === null ? [] : [`suspended ${suspended_at}`])].join('\t'),
+    }),
+  );
+}
+
+async function suspend(args: string[], action: 'suspend' | 'resume'): Promise<void> {
+  const { positionals } = parseArgs({ args, allowPositionals: true, options: {} });
+  const slug = oneSlug(positionals, action);
+  await change(slug, { suspended: action === 'suspend' });
+  console.log(
+    action === 'suspend'
+      ? `Suspended ${slug}: within 5 seconds every process refuses its keys. Undo it with organisations resume ${slug}`
+      : `Resumed ${slug}: within 5 seconds its keys work again.`,
+  );
+}
+
+/** The name of the flag that sets each limit: `--requests-per-second` for `requests_per_second_max`. */
+const flagOf = (name: OrganisationLimit) => name.replace(/_max$/, '').replaceAll('_', '-');
+const limitNames = Object.keys(organisationLimits) as OrganisationLimit[];
+
+async function limit(args: string[]): Promise<void> {
+  const flags = limitNames.map((name) => [flagOf(name), { type: 'string' as const }]);
+  const { values, positionals } = parseArgs({
+    args,
+    allowPositionals: true,
+    options: { ...Object.fromEntries(flags), json: { type: 'boolean' } },
+  }) as { values: Record<string, string | undefined>; positionals: string[] };
+  const slug = oneSlug(positionals, 'limit');
+  const wanted = limitNames.flatMap((name) => {
+    const value = values[flagOf(name)];
+    return value === undefined ? [] : [[name, readLimit(name, value)]];
+  });
+  const organisation =
+    wanted.length > 0
+      ? await change(slug, Object.fromEntries(wanted) as OrganisationChange)
+      : await withPool((pool) => organisationNamed(pool, slug));
+  if (values.json !== undefined) console.log(JSON.stringify(organisation));
+  else for (const name of limitNames) console.log(`${flagOf(name)}\t${organisation[name] ?? 'default'}`);
+}
+
+function readLimit(name: OrganisationLimit, value: string): number | null {
+  if (value === 'default') return null;
+  const { minimum, maximum } = organisationLimits[name];
+  const read = /^\d{1,10}$/.test(value) ? Number(value) : Number.NaN;
+  if (read >= minimum && read <= maximum) return read;
+  throw commandError(
+    `--${flagOf(name)} must be a whole number from ${minimum} to ${maximum}, or default; not "${value}"`,
+  );
+}
+
+async function change(slug: string, wanted: OrganisationChange): Promise<Organisation> {
+  const changed = await withPool((pool) => changeOrganisation(pool, operator(), slug, wanted));
+  if (!changed) throw noOrganisation(slug);
+  return changed;
+}
+
+function oneSlug(positionals: readonly string[], action: string): string {
+  const [slug, ...rest] = positionals;
+  if (slug === undefined || rest.length > 0)
+    throw commandError(`name one organisation by its slug: organisations ${action} acme`);
+  return slug;
 }

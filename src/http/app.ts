@@ -1,41 +1,97 @@
 import { METHODS } from 'node:http';
 import compress from '@fastify/compress';
 import apiReference from '@scalar/fastify-api-reference';
-import type { FastifyInstance, FastifyRequest } from 'fastify';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { Config } from '../config.ts';
 import { RequestError } from '../errors.ts';
+import type { BytesInFlight, Holding } from '../keys/bytes-in-flight.ts';
+import type { Counted, LimitHeaders } from '../keys/request-limits.ts';
+import { describeAdminApi } from './admin/description.ts';
+import { adminOperations } from './admin/operations.ts';
+import type { AdminParts } from './admin/parts.ts';
+import type { Certificate } from './certificate.ts';
 import { handleError } from './error-handler.ts';
-import { type Admitted, admit } from './gate.ts';
+import { type Admitted, admit, admitOperator, type Seen } from './gate.ts';
 import { describeApi } from './openapi.ts';
-import type { Operation, Parts } from './operation.ts';
+import type { JsonSchema, Operation, Parts } from './operation.ts';
 import { operations } from './operations.ts';
+import { type Payload, readBody } from './read-body.ts';
 import { createServer } from './server.ts';
 import { isStreamed, streamOf } from './streamed-body.ts';
 
+/** An API to be served: what it can do, with what, and for whom. */
+interface Api<P> {
+  readonly operations: readonly Operation<P>[];
+  readonly parts: P;
+  readonly description: JsonSchema;
+  readonly admit: (request: FastifyRequest, seen: Seen) => Promise<Admitted>;
+}
+
 /** The service as a function of its parts. Listening, signals and closing are the caller's. */
-export async function buildApp(parts: Parts): Promise<FastifyInstance> {
-  const app = createServer(parts.config);
-  const admitted = new WeakMap<FastifyRequest, Admitted>();
-  addHooks(app, parts, admitted);
+export async function buildApp(parts: Parts, certificate?: Certificate): Promise<FastifyInstance> {
+  return build(parts.config, certificate, {
+    operations,
+    parts,
+    description: describeApi(operations),
+    admit: (request, seen) => admit(request, parts, seen),
+  });
+}
+
+/** The admin API, on a server of its own. */
+export async function buildAdminApp(parts: AdminParts, certificate?: Certificate): Promise<FastifyInstance> {
+  return build(parts.config, certificate, {
+    operations: adminOperations,
+    parts,
+    description: describeAdminApi(adminOperations),
+    admit: (request) => admitOperator(request, parts),
+  });
+}
+
+async function build<P extends BuildParts>(
+  config: Config,
+  certificate: Certificate | undefined,
+  api: Api<P>,
+): Promise<FastifyInstance> {
+  const app = createServer(config, certificate);
+  const passed: Passed = new WeakMap();
+  addHooks(app, api, passed);
   app.setErrorHandler(handleError);
   app.setNotFoundHandler(() => {
     throw new Error('the gate lets no unknown address pass');
   });
-  app.removeAllContentTypeParsers();
-  // The bytes as they are: what is parsed of them must not live as long as the request does.
-  app.addContentTypeParser(
-    'application/json',
-    { parseAs: 'buffer' },
-    async (_request: FastifyRequest, body: Buffer) => body,
-  );
+  addBodyReader(app, api.parts, passed);
   // Lines of JSON are among what is worth compressing; the other types it knows from a table.
   await app.register(compress, { customTypes: /^application\/x-ndjson\b/ });
-  for (const operation of operations) addRoute(app, operation, parts, admitted);
-  await addReference(app);
-  refuseOtherMethods(app);
-  app.addHook('onClose', async () => {
-    await Promise.all([parts.checker.close(), parts.writer.close()]);
-  });
+  for (const operation of api.operations) addRoute(app, operation, api.parts, passed);
+  await addReference(app, api.description);
+  refuseOtherMethods(app, api.operations);
   return app;
+}
+
+/** What every API needs of its parts. */
+interface BuildParts {
+  readonly config: Config;
+  readonly bytesInFlight: BytesInFlight;
+}
+
+/** What a request that passed the gate goes on with, until it is answered. */
+type Passed = WeakMap<FastifyRequest, Admitted & { readonly holding: Holding }>;
+
+/**
+ * The bytes as they are: what is parsed of them must not live as long as the request does. Room for them is held until
+ * the request is answered, whether or not its client is still there: that is how long they are in memory.
+ */
+function addBodyReader(app: FastifyInstance, { config }: BuildParts, passed: Passed): void {
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser('application/json', async (request: FastifyRequest, payload: Payload) => {
+    const holding = passed.get(request)?.holding as Holding;
+    try {
+      return await readBody(request.headers, payload, config.bodyBytesMax, holding);
+    } catch (error) {
+      holding.release();
+      throw error;
+    }
+  });
 }
 
 /** An API has no page to protect: these say that its answers are data, and that the connection stays encrypted. */
@@ -47,7 +103,11 @@ const securityHeaders = {
   'strict-transport-security': 'max-age=31536000; includeSubDomains',
 };
 
-function addHooks(app: FastifyInstance, parts: Parts, admitted: WeakMap<FastifyRequest, Admitted>): void {
+function addHooks<P extends BuildParts>(
+  app: FastifyInstance,
+  { parts, admit }: Api<P>,
+  passed: Passed,
+): void {
   let closing = false;
   // Kept apart from what was admitted: the log names the key of a request that was refused, too.
   const keyIds = new WeakMap<FastifyRequest, string>();
@@ -58,8 +118,9 @@ function addHooks(app: FastifyInstance, parts: Parts, admitted: WeakMap<FastifyR
     reply.headers({ 'x-request-id': request.id, ...securityHeaders });
     if (closing) throw new RequestError('shutting_down', { headers: { connection: 'close' } });
     const principal = ({ keyId }: { keyId: string }) => keyIds.set(request, keyId);
-    const seen = { principal, limits: (headers: Record<string, string>) => reply.headers(headers) };
-    admitted.set(request, await admit(request, parts, seen));
+    const seen = { principal, limits: (headers: LimitHeaders) => void reply.headers({ ...headers }) };
+    const admitted = await admit(request, seen);
+    passed.set(request, { ...admitted, holding: parts.bytesInFlight.hold(admitted.principal ?? nobody) });
     normaliseEncoding(request);
   });
   app.addHook('onResponse', async (request, reply) => {
@@ -74,51 +135,73 @@ function addHooks(app: FastifyInstance, parts: Parts, admitted: WeakMap<FastifyR
   });
 }
 
+/** Whom a body is counted for that comes without a key. */
+const nobody: Counted = {
+  organisationId: '',
+  limits: {
+    requests_per_second_max: null,
+    interactions_per_second_max: null,
+    records_per_second_max: null,
+    bytes_in_flight_max: null,
+  },
+};
+
 /** Names of encodings know no case, and one has an old second name; the plugin that decodes knows the plain ones. */
 function normaliseEncoding({ headers }: FastifyRequest): void {
   const encoding = headers['content-encoding']?.toLowerCase();
   if (encoding !== undefined) headers['content-encoding'] = encoding === 'x-gzip' ? 'gzip' : encoding;
 }
 
-function addRoute(
-  app: FastifyInstance,
-  operation: Operation,
-  parts: Parts,
-  admitted: WeakMap<FastifyRequest, Admitted>,
-): void {
+function addRoute<P>(app: FastifyInstance, operation: Operation<P>, parts: P, passed: Passed): void {
   app.route({
     method: operation.method,
-    url: operation.path.replace(/\{(\w+)\}/g, ':$1'),
+    url: routeOf(operation),
     config: { operation },
     async handler(request, reply) {
-      const { principal, query } = admitted.get(request) as Admitted;
+      const { principal, query, holding } = passed.get(request) as Admitted & { holding: Holding };
       const { id: requestId, headers, log } = request;
       const body = request.body as Buffer | undefined;
       const params = request.params as Record<string, string>;
-      const answer = await operation.handle(
-        { requestId, principal, params, query, headers, body, log },
-        parts,
-      );
-      // Before the headers are set: an answer that cannot be begun has others.
-      const sent = isStreamed(answer.body) ? await streamOf(answer.body, request, reply) : answer.body;
-      return reply
-        .code(answer.status)
-        .type('application/json; charset=utf-8')
-        .headers(answer.headers ?? {})
-        .send(sent);
+      const tellLimit = (limit: LimitHeaders) => addLimit(reply, limit);
+      try {
+        const answer = await operation.handle(
+          { requestId, principal, params, query, headers, body, tellLimit, log },
+          parts,
+        );
+        // Before the headers are set: an answer that cannot be begun has others.
+        const sent = isStreamed(answer.body) ? await streamOf(answer.body, request, reply) : answer.body;
+        return reply
+          .code(answer.status)
+          .type('application/json; charset=utf-8')
+          .headers(answer.headers ?? {})
+          .send(sent);
+      } finally {
+        holding.release();
+      }
     },
   });
 }
 
+/** A second limit stands in the same header, behind the first. */
+function addLimit(reply: FastifyReply, limit: LimitHeaders): void {
+  for (const [name, value] of Object.entries(limit)) {
+    const first = reply.getHeader(name);
+    reply.header(name, first === undefined ? value : `${first}, ${value}`);
+  }
+}
+
+function routeOf({ path }: Pick<Operation, 'path'>): string {
+  return path.replace(/\{(\w+)\}/g, ':$1');
+}
+
 /** The API description, and the page that shows it to people. The page loads nothing from elsewhere, and may not. */
-async function addReference(app: FastifyInstance): Promise<void> {
-  const description = describeApi(operations);
+async function addReference(app: FastifyInstance, description: JsonSchema): Promise<void> {
   app.get('/openapi.json', async () => description);
   await app.register(apiReference, {
     routePrefix: '/docs',
     configuration: {
       url: '/openapi.json',
-      pageTitle: 'Intake API reference',
+      pageTitle: `${(description.info as { title: string }).title} API reference`,
       withDefaultFonts: false,
       hideClientButton: true,
       showDeveloperTools: 'never',
@@ -139,11 +222,11 @@ async function addReference(app: FastifyInstance): Promise<void> {
 }
 
 /** The framework answers a wrong method with 404; for each address the other methods get a route that says 405. */
-function refuseOtherMethods(app: FastifyInstance): void {
+function refuseOtherMethods(app: FastifyInstance, operations: readonly Pick<Operation, 'path'>[]): void {
   for (const method of METHODS) {
     if (!app.supportedMethods.includes(method) && method !== 'CONNECT') app.addHttpMethod(method);
   }
-  const urls = new Set([...operations.map(({ path }) => path.replace(/\{(\w+)\}/g, ':$1')), '/openapi.json']);
+  const urls = new Set([...operations.map(routeOf), '/openapi.json']);
   for (const url of urls) {
     const taken = app.supportedMethods.filter((method) => app.hasRoute({ method: method as 'GET', url }));
     const others = app.supportedMethods.filter((method) => !taken.includes(method));

@@ -1,15 +1,19 @@
+import { timingSafeEqual } from 'node:crypto';
 import type { FastifyRequest } from 'fastify';
+import type { Config } from '../config.ts';
 import { RequestError } from '../errors.ts';
-import { authenticate, type Principal } from '../keys/authenticate.ts';
+import { authenticate, bearerOf, type Principal, unauthorized } from '../keys/authenticate.ts';
+import { hashKey } from '../keys/key-format.ts';
 import { permits } from '../keys/permissions.ts';
 import type { LimitHeaders } from '../keys/request-limits.ts';
 import { resourceTypes } from '../registry/resources.ts';
+import type { AdminParts } from './admin/parts.ts';
 import type { Operation, Parts } from './operation.ts';
 import { type Query, readQuery } from './query.ts';
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    operation?: Operation;
+    operation?: Operation<never>;
     /** Set on the routes that stand for every method an address does not take: the ones it does. */
     allow?: string;
   }
@@ -33,9 +37,47 @@ export interface Seen {
  */
 export async function admit(
   request: FastifyRequest,
-  { config, keys, requestLimits }: Parts,
+  { config, keys, failedKeys, requestLimits }: Parts,
   seen: Seen,
 ): Promise<Admitted> {
+  refuseUnsound(request, config);
+  const credentials = { authorization: request.headers.authorization, address: request.ip };
+  const principal = isPublic(request.url) ? undefined : await authenticate(keys, failedKeys, credentials);
+  const { operation } = request.routeOptions.config;
+  const limited = operation?.id === 'record-interaction' ? 'interactions' : 'requests';
+  if (principal) {
+    seen.principal(principal);
+    seen.limits(await requestLimits.count(limited, principal));
+  }
+  if (request.is404) throw unknownAddress(request.url);
+  refuseOtherMethod(request);
+  if (operation?.permission && !permits(principal?.permissions ?? [], operation.permission)) {
+    throw new RequestError('forbidden');
+  }
+  return { principal, query: queryOf(request) };
+}
+
+/** The same for the admin API, where whoever has the token may do everything. */
+export async function admitOperator(
+  request: FastifyRequest,
+  { config, admin, failedKeys }: AdminParts,
+): Promise<Admitted> {
+  refuseUnsound(request, config);
+  if (!isPublic(request.url)) {
+    await failedKeys.refuseTooMany(request.ip, undefined);
+    const token = bearerOf(request.headers.authorization);
+    if (token === undefined || !timingSafeEqual(hashKey(token), hashKey(admin.token))) {
+      await failedKeys.count(request.ip, undefined);
+      throw unauthorized('admin_unauthorized');
+    }
+  }
+  if (request.is404) throw new RequestError('not_found');
+  refuseOtherMethod(request);
+  return { principal: undefined, query: queryOf(request) };
+}
+
+/** What no request may be, whoever asks. */
+function refuseUnsound(request: FastifyRequest, config: Config): void {
   const hosts = countHosts(request.raw.rawHeaders);
   if (hosts > 1 || (hosts === 0 && request.raw.httpVersion === '1.1'))
     throw new RequestError('malformed_request');
@@ -44,21 +86,16 @@ export async function admit(
   if (config.trustedProxy.length > 0 && request.protocol !== 'https' && !probe) {
     throw new RequestError('https_required');
   }
-  const principal = isPublic(request.url)
-    ? undefined
-    : await authenticate(keys, request.headers.authorization);
-  const { allow, operation } = request.routeOptions.config;
-  const limited = operation?.id === 'record-interaction' ? 'interactions' : 'requests';
-  if (principal) {
-    seen.principal(principal);
-    seen.limits(await requestLimits.count(limited, principal.organisationId));
-  }
-  if (request.is404) throw unknownAddress(request.url);
+}
+
+function refuseOtherMethod({ routeOptions }: FastifyRequest): void {
+  const { allow } = routeOptions.config;
   if (allow) throw new RequestError('method_not_allowed', { headers: { allow } });
-  if (operation?.permission && !permits(principal?.permissions ?? [], operation.permission)) {
-    throw new RequestError('forbidden');
-  }
-  return { principal, query: operation ? readQuery(operation.query ?? {}, request.url) : {} };
+}
+
+function queryOf({ routeOptions, url }: FastifyRequest): Query {
+  const { operation } = routeOptions.config;
+  return operation ? readQuery(operation.query ?? {}, url) : {};
 }
 
 /** Names and values take turns in the raw headers; Node's own reading of them drops a second Host without a word. */

@@ -8,7 +8,8 @@ const index = { type: 'integer', minimum: 0, description: "counts from 0 in the 
 const text = { type: 'string' };
 const uuid = { type: 'string', format: 'uuid' };
 
-function closed(properties: Record<string, unknown>): JsonSchema {
+/** An object with these members, every one of them always there. */
+export function closed(properties: Record<string, unknown>): JsonSchema {
   return { type: 'object', required: Object.keys(properties), properties };
 }
 

@@ -7,8 +7,19 @@ import type { JsonSchema, Operation } from './operation.ts';
 import { pageSchemaName, storedSchemaName } from './routes/records.ts';
 import { schemaName } from './routes/upload.ts';
 
-/** The whole API as OpenAPI 3.1: the operations as they are served, the records as the registry has them. */
-export function describeApi(operations: readonly Operation[]): JsonSchema {
+/** What an API says of itself, besides its operations. */
+export interface AboutApi {
+  readonly title: string;
+  readonly summary: string;
+  readonly description: string;
+  readonly tags: readonly { readonly name: string; readonly description: string }[];
+  /** The one way to say who asks. */
+  readonly security: Readonly<Record<string, JsonSchema>>;
+  readonly schemas: Readonly<Record<string, JsonSchema>>;
+}
+
+/** Operations as OpenAPI 3.1. */
+export function describeOperations(operations: readonly Operation<never>[], about: AboutApi): JsonSchema {
   const paths: Record<string, Record<string, unknown>> = {};
   for (const operation of operations) {
     paths[operation.path] = {
@@ -16,17 +27,30 @@ export function describeApi(operations: readonly Operation[]): JsonSchema {
       [operation.method.toLowerCase()]: describe(operation),
     };
   }
+  const { title, summary, description, tags, security, schemas } = about;
   return {
     openapi: '3.1.0',
     info: {
-      title: 'Intake',
+      title,
       version: version(),
-      summary: 'Checked, referenced, durable: records in batches, interactions one by one.',
-      description: introduction,
+      summary,
+      description,
       license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
     },
     servers: [{ url: '/' }],
-    security: [{ apiKey: [] }],
+    security: Object.keys(security).map((name) => ({ [name]: [] })),
+    tags,
+    paths,
+    components: { securitySchemes: security, schemas },
+  };
+}
+
+/** The whole API: the operations as they are served, the records as the registry has them. */
+export function describeApi(operations: readonly Operation[]): JsonSchema {
+  return describeOperations(operations, {
+    title: 'Intake',
+    summary: 'Checked, referenced, durable: records in batches, interactions one by one.',
+    description: introduction,
     tags: [
       { name: 'Upload', description: 'Records in batches, one address per type.' },
       { name: 'Records', description: 'What was uploaded, read back one by one, in pages, or all at once.' },
@@ -35,12 +59,9 @@ export function describeApi(operations: readonly Operation[]): JsonSchema {
       { name: 'Interactions', description: 'What users do, one at a time.' },
       { name: 'Health', description: 'For whoever watches over the service.' },
     ],
-    paths,
-    components: {
-      securitySchemes: { apiKey: { type: 'http', scheme: 'bearer', description: 'An API key, `intake_…`.' } },
-      schemas: { ...recordSchemas(), ...interactionSchemas(), ...answerSchemas },
-    },
-  };
+    security: { apiKey: { type: 'http', scheme: 'bearer', description: 'An API key, `intake_…`.' } },
+    schemas: { ...recordSchemas(), ...interactionSchemas(), ...answerSchemas },
+  });
 }
 
 const introduction = `Upload what you know in batches of up to 5,000 records, stream interactions one by one.
@@ -113,7 +134,7 @@ function objectSchema(fields: Readonly<Record<string, Field>>): JsonSchema {
   };
 }
 
-function describe(operation: Operation): JsonSchema {
+function describe(operation: Operation<never>): JsonSchema {
   const { permission, requestBody } = operation;
   return {
     operationId: operation.id,
@@ -122,7 +143,7 @@ function describe(operation: Operation): JsonSchema {
     description: permission
       ? `${operation.description}\n\nNeeds the permission \`${permission}\`.`
       : operation.description,
-    ...(permission === null && { security: [] }),
+    ...(isPublic(operation) && { security: [] }),
     ...parametersOf(operation),
     ...(requestBody && {
       requestBody: {
@@ -135,11 +156,25 @@ function describe(operation: Operation): JsonSchema {
         },
       },
     }),
-    responses: { ...answersOf(operation), ...(permission ? keyedAnswers : {}), default: anyError },
+    responses: {
+      ...answersOf(operation),
+      ...(permission && keyedAnswers),
+      ...(permission === null && !isPublic(operation) && tokenAnswers),
+      default: anyError,
+    },
   };
 }
 
-function parametersOf({ pathParameters = {}, query = {}, requestHeaders = {} }: Operation): JsonSchema {
+/** Whoever asks is answered, as far as the operation goes: the others need a permission, or the admin token. */
+function isPublic({ permission, path }: Operation<never>): boolean {
+  return permission === null && !path.startsWith('/admin/');
+}
+
+function parametersOf({
+  pathParameters = {},
+  query = {},
+  requestHeaders = {},
+}: Operation<never>): JsonSchema {
   const path = Object.entries(pathParameters).map(([name, { schema }]) => ({
     name,
     in: 'path',
@@ -177,7 +212,7 @@ const answerHeaders = {
   'RateLimit-Policy': { description: 'the limit: how many in how many seconds', schema: { type: 'string' } },
 };
 
-function answersOf({ answers }: Operation): JsonSchema {
+function answersOf({ answers }: Operation<never>): JsonSchema {
   return Object.fromEntries(
     Object.entries(answers).map(([status, { description, schema, example, otherContent }]) => [
       status,
@@ -201,9 +236,12 @@ const anyError = {
   description: 'Any other failure: a method, media type, size or time that cannot be served, or one of ours.',
   ...error,
 };
+const tokenAnswers = {
+  401: { description: 'The admin token is missing or wrong.', ...error },
+};
 const keyedAnswers = {
   401: { description: 'The API key is missing or invalid.', ...error },
-  403: { description: 'The API key lacks the permission.', ...error },
+  403: { description: 'The API key lacks the permission, or its organisation is suspended.', ...error },
   429: { description: 'More than the organisation may send; come back after `Retry-After`.', ...error },
   503: { description: 'The database cannot be reached; come back after `Retry-After`.', ...error },
 };

@@ -3,9 +3,12 @@ import type { Config } from '../config.ts';
 import { UploadChecker } from '../ingest/upload-checker.ts';
 import { InteractionWriter } from '../interactions/interaction-writer.ts';
 import type { Principal } from '../keys/authenticate.ts';
+import { BytesInFlight } from '../keys/bytes-in-flight.ts';
+import { FailedKeys } from '../keys/failed-keys.ts';
 import { KnownKeys } from '../keys/known-keys.ts';
 import type { Permission } from '../keys/permissions.ts';
-import { RequestLimits } from '../keys/request-limits.ts';
+import { type LimitHeaders, RequestLimits } from '../keys/request-limits.ts';
+import type { SharedCounts } from '../keys/shared-counts.ts';
 import { limits } from '../limits.ts';
 import type { Field } from '../registry/fields.ts';
 import { createPool, type Pool } from '../store/pool.ts';
@@ -16,21 +19,39 @@ export interface Parts {
   readonly config: Config;
   readonly pool: Pool;
   readonly keys: KnownKeys;
+  readonly failedKeys: FailedKeys;
   readonly requestLimits: RequestLimits;
+  readonly bytesInFlight: BytesInFlight;
   readonly writer: InteractionWriter;
   readonly checker: UploadChecker;
+  close(): Promise<void>;
 }
 
-export function createParts(config: Config, pool: Pool): Parts {
+export function createParts(config: Config, pool: Pool, shared?: SharedCounts): Parts {
+  const keyPool = createPool(
+    {
+      ...config,
+      databaseConnectionsMax: limits.keyConnectionsMax,
+      databaseTimeoutMs: Math.min(config.databaseTimeoutMs, limits.keyChangesIntervalMs),
+    },
+    () => {},
+  );
+  const writer = new InteractionWriter(
+    createPool({ ...config, databaseConnectionsMax: limits.interactionWritersMax }, () => {}),
+  );
+  const checker = new UploadChecker();
   return {
     config,
     pool,
-    keys: new KnownKeys(pool),
-    requestLimits: new RequestLimits(config),
-    writer: new InteractionWriter(
-      createPool({ ...config, databaseConnectionsMax: limits.interactionWritersMax }, () => {}),
-    ),
-    checker: new UploadChecker(),
+    keys: new KnownKeys(keyPool),
+    failedKeys: new FailedKeys(config.failedKeysPerMinuteMax),
+    requestLimits: new RequestLimits(config, shared),
+    bytesInFlight: new BytesInFlight(config),
+    writer,
+    checker,
+    async close() {
+      await Promise.all([checker.close(), writer.close(), keyPool.end()]);
+    },
   };
 }
 
@@ -43,6 +64,8 @@ export interface Call {
   readonly query: Readonly<Query>;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
   readonly body: Buffer | undefined;
+  /** Tells the client of another limit than that on requests, and what is left of it. */
+  readonly tellLimit: (headers: LimitHeaders) => void;
   readonly log: FastifyBaseLogger;
 }
 
@@ -73,9 +96,9 @@ export interface DescribedAnswer {
  * One thing the API can do. The server's routes and the API description are both made from these, so that neither can
  * know something the other does not.
  */
-export interface Operation {
+export interface Operation<P = Parts> {
   readonly id: string;
-  readonly method: 'GET' | 'POST' | 'DELETE';
+  readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
   /** As OpenAPI writes it: `/user-interactions/{interaction_id}`. */
   readonly path: string;
   readonly tag: string;
@@ -88,7 +111,7 @@ export interface Operation {
   readonly requestHeaders?: Readonly<Record<string, JsonSchema & { description: string }>>;
   readonly requestBody?: { readonly schema: JsonSchema; readonly example: unknown };
   readonly answers: Readonly<Record<number, DescribedAnswer>>;
-  readonly handle: (call: Call, parts: Parts) => Promise<Answer>;
+  readonly handle: (call: Call, parts: P) => Promise<Answer>;
 }
 
 /** The principal of an operation that asks for a permission. */

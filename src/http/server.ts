@@ -1,6 +1,6 @@
 import { randomUUIDv7 } from 'node:crypto';
-import { readFileSync } from 'node:fs';
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Server as TlsServer } from 'node:tls';
 import fastify, {
   type FastifyInstance,
   type FastifyReply,
@@ -11,11 +11,12 @@ import type { Config } from '../config.ts';
 import { RequestError } from '../errors.ts';
 import { limits } from '../limits.ts';
 import { serializeError } from '../store/loggable-error.ts';
+import type { Certificate } from './certificate.ts';
 import { handleClientError, handleError } from './error-handler.ts';
 import { GroupedOutput } from './grouped-output.ts';
 
 /** An empty server with every timeout and bound set; the framework leaves most of them open. */
-export function createServer(config: Config): FastifyInstance {
+export function createServer(config: Config, certificate: Certificate | undefined): FastifyInstance {
   const options = {
     logger: {
       level: config.logLevel,
@@ -27,9 +28,9 @@ export function createServer(config: Config): FastifyInstance {
     genReqId: () => randomUUIDv7(),
     logController: new LogController({ requestIdLogLabel: 'request_id', disableRequestLogging: true }),
     bodyLimit: config.bodyBytesMax,
-    requestTimeout: limits.requestTimeoutMs,
+    requestTimeout: config.requestTimeoutMs,
     keepAliveTimeout: limits.keepAliveTimeoutMs,
-    connectionTimeout: limits.socketIdleTimeoutMs,
+    connectionTimeout: config.idleTimeoutMs,
     return503OnClosing: false,
     trustProxy: config.trustedProxy.length > 0 ? [...config.trustedProxy] : false,
     clientErrorHandler: handleClientError,
@@ -40,20 +41,18 @@ export function createServer(config: Config): FastifyInstance {
   };
   const http = {
     maxHeaderSize: limits.headersBytesMax,
-    headersTimeout: limits.headersTimeoutMs,
+    headersTimeout: Math.min(config.headersTimeoutMs, config.requestTimeoutMs),
+    connectionsCheckingInterval: limits.connectionsCheckIntervalMs,
     // Node would answer with no body; the gate refuses a missing Host in the shape of every other error.
     requireHostHeader: false,
   };
-  const app = config.tls
-    ? fastify({ ...options, https: { ...http, ...readCertificate(config.tls) } })
+  const app = certificate
+    ? fastify({ ...options, https: { ...http, ...certificate.pair } })
     : fastify({ ...options, http });
-  app.server.maxConnections = limits.connectionsMax;
+  app.server.maxConnections = config.connectionsMax;
   app.server.on('checkExpectation', refuseExpectation);
+  certificate?.useFor(app.server as TlsServer);
   return app as unknown as FastifyInstance;
-}
-
-function readCertificate({ certFile, keyFile }: { certFile: string; keyFile: string }) {
-  return { cert: readFileSync(certFile), key: readFileSync(keyFile) };
 }
 
 /** An address that cannot be decoded skips the hooks, so what they do for every request is done here. */

@@ -1,6 +1,5 @@
 import { Readable } from 'node:stream';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { limits } from '../limits.ts';
 import type { Answer } from './operation.ts';
 
 export function isStreamed(body: Answer['body']): body is AsyncIterable<Buffer> {
@@ -37,6 +36,6 @@ async function* sendable(
   for (let piece = first; !piece.done; piece = await next()) {
     if (piece.value.length > 0) yield piece.value;
     // Nothing to send yet, but not for want of trying: the connection is not idle.
-    else reply.raw.setTimeout(limits.socketIdleTimeoutMs);
+    else reply.raw.setTimeout(request.server.server.timeout);
   }
 }

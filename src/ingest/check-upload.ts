@@ -7,7 +7,7 @@ import type { ResourceType } from '../registry/resources.ts';
 import { isRecord } from '../registry/validate.ts';
 import { WarningCounter } from '../registry/warnings.ts';
 import { type BatchBuilder, builderOf, type CheckedBatch } from './batch-builder.ts';
-import { comma, endOfTokens, endOfValue, skipSpace } from './json-bytes.ts';
+import { comma, endOfTokens, endOfValue, isDeeperThan, skipSpace } from './json-bytes.ts';
 import { parseBody } from './parse-body.ts';
 
 /**
@@ -28,7 +28,7 @@ export function hashBody(body: Buffer | undefined): Buffer {
   try {
     return hash.update(canonicalJson(parseBody(body))).digest();
   } catch (error) {
-    // Nested too deeply to be put into one form: then only the same bytes are the same body.
+    // Nested too deeply to be parsed: then only the same bytes are the same body.
     if (!(error instanceof RequestError) || error.code !== 'nested_too_deeply') throw error;
     return hash.update(body ?? '').digest();
   }
@@ -75,6 +75,9 @@ function checkBytes(type: ResourceType, body: Buffer, recordsMax: number): Check
   return endOfTokens(body, at, closing) === body.length ? batches.finish() : undefined;
 }
 
+/** Around a record there are the brackets of the body and of its records. */
+const recordDepthMax = limits.bodyDepthMax - 2;
+
 const opening = ['{', '"records"', ':', '['].map((token) => Buffer.from(token));
 const closing = [']', '}'].map((token) => Buffer.from(token));
 
@@ -102,7 +105,9 @@ class Batches {
   }
 }
 
+/** One that is nested deeply is no record, and not worth parsing; its neighbours are. */
 function parseRecord(body: Buffer, from: number, end: number): { readonly value: unknown } | undefined {
+  if (isDeeperThan(body, recordDepthMax, from, end)) return { value: undefined };
   try {
     return { value: JSON.parse(body.toString('utf8', from, end)) };
   } catch {

@@ -40,6 +40,21 @@ export function endOfValue(body: Buffer, from: number): number {
   return -1;
 }
 
+/** Whether brackets stand within brackets more often than that: parsed, what is deep would be walked through by recursion. */
+export function isDeeperThan(bytes: Buffer, max: number, from = 0, end = bytes.length): boolean {
+  let depth = 0;
+  for (let at = from; at < end; at++) {
+    const byte = bytes[at] as number;
+    if (byte === quote) {
+      at = endOfString(bytes, at + 1);
+      if (at < 0) return false;
+    } else if (byte === 0x7b /* { */ || byte === 0x5b /* [ */) {
+      if (++depth > max) return true;
+    } else if (byte === 0x7d /* } */ || byte === 0x5d /* ] */) depth--;
+  }
+  return false;
+}
+
 /** Where the quote stands that ends a string. */
 function endOfString(body: Buffer, from: number): number {
   for (let at = from; at < body.length; at++) {

@@ -1,10 +1,13 @@
 import { RequestError } from '../errors.ts';
+import { limits } from '../limits.ts';
+import { isDeeperThan } from './json-bytes.ts';
 
 const utf8 = new TextDecoder('utf-8', { fatal: true });
 
 /** Reads a JSON body. A byte that is not UTF-8 is refused: replaced in silence, it would be data lost. */
 export function parseBody(bytes: Buffer | undefined): unknown {
   if (bytes === undefined) return undefined;
+  if (isDeeperThan(bytes, limits.bodyDepthMax)) throw new RequestError('nested_too_deeply');
   let text: string;
   try {
     text = utf8.decode(bytes);

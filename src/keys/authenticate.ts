@@ -1,5 +1,7 @@
 import { timingSafeEqual } from 'node:crypto';
 import { RequestError } from '../errors.ts';
+import type { OrganisationLimits } from '../store/api-keys.ts';
+import type { FailedKeys } from './failed-keys.ts';
 import { hashKey, keyIdOf } from './key-format.ts';
 import type { KnownKeys } from './known-keys.ts';
 
@@ -8,17 +10,50 @@ export interface Principal {
   readonly organisationId: string;
   readonly keyId: string;
   readonly permissions: readonly string[];
+  readonly limits: OrganisationLimits;
 }
 
-export async function authenticate(keys: KnownKeys, authorization: string | undefined): Promise<Principal> {
-  const key = /^Bearer +(\S+)$/i.exec(authorization ?? '')?.[1];
-  const keyId = key === undefined ? undefined : keyIdOf(key);
-  if (key === undefined || keyId === undefined) throw unauthorized();
-  const stored = await keys.find(keyId);
-  if (!stored || !timingSafeEqual(stored.keySha256, hashKey(key)) || stored.ended) throw unauthorized();
-  return { organisationId: stored.organisationId, keyId, permissions: stored.permissions };
+export interface Credentials {
+  readonly authorization: string | undefined;
+  /** Where the request comes from. */
+  readonly address: string;
 }
 
-function unauthorized(): RequestError {
-  return new RequestError('unauthorized', { headers: { 'www-authenticate': 'Bearer' } });
+export async function authenticate(
+  keys: KnownKeys,
+  failedKeys: FailedKeys,
+  { authorization, address }: Credentials,
+): Promise<Principal> {
+  const key = bearerOf(authorization);
+  // What brings no key guesses none.
+  if (key === undefined) throw unauthorized();
+  const keyId = keyIdOf(key);
+  const knownKeyId = keyId !== undefined && keys.has(keyId) ? keyId : undefined;
+  await failedKeys.refuseTooMany(address, knownKeyId);
+  const known = keyId === undefined ? undefined : await keys.find(keyId);
+  if (
+    keyId === undefined ||
+    !known ||
+    !timingSafeEqual(known.keySha256, hashKey(key)) ||
+    known.endsMs <= performance.now()
+  ) {
+    await failedKeys.count(address, known && keyId);
+    throw unauthorized();
+  }
+  if (known.suspended) throw new RequestError('organisation_suspended');
+  keys.noteUse(keyId);
+  return {
+    organisationId: known.organisationId,
+    keyId,
+    permissions: known.permissions,
+    limits: known.limits,
+  };
+}
+
+export function bearerOf(authorization: string | undefined): string | undefined {
+  return /^Bearer +(\S+)$/i.exec(authorization ?? '')?.[1];
+}
+
+export function unauthorized(code: 'unauthorized' | 'admin_unauthorized' = 'unauthorized'): RequestError {
+  return new RequestError(code, { headers: { 'www-authenticate': 'Bearer' } });
 }

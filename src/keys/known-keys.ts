@@ -1,40 +1,153 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { limits } from '../limits.ts';
-import { findApiKey, type StoredKey } from '../store/api-keys.ts';
+import {
+  changedApiKeys,
+  findApiKey,
+  noteApiKeysUsed,
+  type OrganisationLimits,
+  type StoredKey,
+} from '../store/api-keys.ts';
 import type { Pool } from '../store/pool.ts';
 
+/** A key as a process remembers it. */
+export interface KnownKey {
+  readonly organisationId: string;
+  readonly keySha256: Buffer;
+  readonly permissions: readonly string[];
+  readonly suspended: boolean;
+  readonly limits: OrganisationLimits;
+  /** By this process's own count of time, so that no clock that is set can lengthen it. */
+  readonly endsMs: number;
+}
+
+interface Entry {
+  readonly found: Promise<KnownKey | undefined>;
+  /** Once it was found. */
+  organisationId: string | undefined;
+  notedMs: number;
+}
+
 /**
- * Keys that were looked up a moment ago. A key that is used all the time costs one look-up every few seconds, and one
- * that is revoked is refused by every process within as many. What was not found is not remembered.
+ * Keys that were looked up before, so that a request costs no query for its key. What the operator changes is asked for
+ * every other second and forgotten here; where that cannot be asked, what is remembered counts for nothing after four.
+ * What was not found is not remembered.
  */
 export class KnownKeys {
   readonly #pool: Pool;
-  readonly #found = new Map<
-    string,
-    { readonly key: Promise<StoredKey | undefined>; readonly until: number }
-  >();
+  readonly #entries = new Map<string, Entry>();
+  readonly #used = new Set<string>();
+  #since: string | null = null;
+  #askedMs = Number.NEGATIVE_INFINITY;
 
+  /** The pool is for keys alone: behind everyone's uploads, the question what changed would come too late. */
   constructor(pool: Pool) {
     this.#pool = pool;
   }
 
-  find(keyId: string): Promise<StoredKey | undefined> {
-    const known = this.#found.get(keyId);
-    if (known && known.until > performance.now()) return known.key;
-    const key = findApiKey(this.#pool, keyId);
-    this.#found.delete(keyId);
-    this.#found.set(keyId, { key, until: performance.now() + limits.keyKnownMs });
-    key.then(
-      (found) => found ?? this.#found.delete(keyId),
-      () => this.#found.delete(keyId),
-    );
-    if (this.#found.size > limits.keysKnownMax) this.#forgetOldest();
-    return key;
+  find(keyId: string): Promise<KnownKey | undefined> {
+    const entry = this.#entries.get(keyId);
+    if (!entry || !this.#isCurrent()) return this.#lookUp(keyId);
+    // The first of them is the one that was used longest ago.
+    this.#entries.delete(keyId);
+    this.#entries.set(keyId, entry);
+    return entry.found;
   }
 
-  #forgetOldest(): void {
-    for (const keyId of this.#found.keys()) {
-      this.#found.delete(keyId);
-      return;
+  /** Whether a key with this id was looked up before and found, be it in use or not. */
+  has(keyId: string): boolean {
+    return this.#entries.get(keyId)?.organisationId !== undefined;
+  }
+
+  /** That it was used is written down with others, later, and once a minute at most. */
+  noteUse(keyId: string): void {
+    const entry = this.#entries.get(keyId);
+    if (!entry || performance.now() - entry.notedMs < limits.keyUseNotedMs) return;
+    entry.notedMs = performance.now();
+    this.#used.add(keyId);
+  }
+
+  /** Asks what changed, now and from now on; returns how to stop. */
+  watch(onError: (error: unknown) => void): () => Promise<void> {
+    const stopping = new AbortController();
+    const running = this.#keepAsking(stopping.signal, onError);
+    return async () => {
+      stopping.abort();
+      await running;
+    };
+  }
+
+  async #keepAsking(stopping: AbortSignal, onError: (error: unknown) => void): Promise<void> {
+    for (let isLast = false; ; ) {
+      const dueMs = performance.now() + limits.keyChangesIntervalMs;
+      if (!isLast) await this.#forgetChanged().catch(onError);
+      await this.#writeUses().catch(onError);
+      if (isLast) return;
+      const waitMs = Math.max(0, dueMs - performance.now());
+      await sleep(waitMs, undefined, { signal: stopping }).catch(() => {});
+      isLast = stopping.aborted;
     }
   }
+
+  #isCurrent(): boolean {
+    return performance.now() - this.#askedMs < limits.keyChangesUnknownMs;
+  }
+
+  #lookUp(keyId: string): Promise<KnownKey | undefined> {
+    const found = findApiKey(this.#pool, keyId).then((stored) => stored && knownKey(stored));
+    const entry: Entry = { found, organisationId: undefined, notedMs: Number.NEGATIVE_INFINITY };
+    // Before the answer is there: a change that is told meanwhile must find it, to forget it.
+    this.#entries.set(keyId, entry);
+    found.then(
+      (key) => {
+        entry.organisationId = key?.organisationId;
+        if (!key) this.#forget(keyId, entry);
+      },
+      () => this.#forget(keyId, entry),
+    );
+    const [oldest] = this.#entries.keys();
+    if (this.#entries.size > limits.keysKnownMax && oldest !== undefined) this.#entries.delete(oldest);
+    return found;
+  }
+
+  #forget(keyId: string, entry: Entry): void {
+    if (this.#entries.get(keyId) === entry) this.#entries.delete(keyId);
+  }
+
+  async #forgetChanged(): Promise<void> {
+    const askedMs = performance.now();
+    const { upTo, keyIds, organisationIds } = await changedApiKeys(this.#pool, this.#since);
+    // A database that was restored, or another one in its place, counts its transactions from an earlier one.
+    const isOther = this.#since !== null && BigInt(upTo) < BigInt(this.#since);
+    if (isOther || askedMs - this.#askedMs >= limits.keyChangesUnknownMs) this.#entries.clear();
+    for (const keyId of keyIds) this.#entries.delete(keyId);
+    if (organisationIds.length > 0) this.#forgetOrganisations(new Set(organisationIds));
+    this.#since = upTo;
+    this.#askedMs = askedMs;
+  }
+
+  #forgetOrganisations(changed: ReadonlySet<string>): void {
+    for (const [keyId, { organisationId }] of this.#entries) {
+      if (organisationId === undefined || changed.has(organisationId)) this.#entries.delete(keyId);
+    }
+  }
+
+  async #writeUses(): Promise<void> {
+    if (this.#used.size === 0) return;
+    const keyIds = [...this.#used];
+    this.#used.clear();
+    await noteApiKeysUsed(this.#pool, keyIds);
+  }
+}
+
+function knownKey(stored: StoredKey): KnownKey {
+  const { organisation_id, key_sha256, permissions, suspended, revoked, ends_in_ms, ...rest } = stored;
+  const endsMs = revoked ? 0 : performance.now() + (ends_in_ms ?? Number.POSITIVE_INFINITY);
+  return {
+    organisationId: organisation_id,
+    keySha256: key_sha256,
+    permissions,
+    suspended,
+    endsMs,
+    limits: rest,
+  };
 }

@@ -1,65 +1,99 @@
-import { RateLimiterMemory, type RateLimiterRes } from 'rate-limiter-flexible';
+import { RateLimiterMemory, RateLimiterRedis, type RateLimiterRes } from 'rate-limiter-flexible';
 import type { Config } from '../config.ts';
 import { RequestError } from '../errors.ts';
 import { limits } from '../limits.ts';
+import type { Principal } from './authenticate.ts';
+import type { SharedCounts } from './shared-counts.ts';
 
 /** What is counted: requests of every kind but recording an interaction, those, and the records of uploads. */
 export type Limited = 'requests' | 'interactions' | 'records';
 
+/** Whom it is counted for. */
+export type Counted = Pick<Principal, 'organisationId' | 'limits'>;
+
 /**
- * What each organisation may ask of a process. A window of two seconds holds what two seconds allow, so that a burst of
- * twice the rate passes and the rate holds over time.
+ * What each organisation may send. A window of two seconds holds what two seconds allow, so that a burst of twice the
+ * rate passes and the rate holds over time. Counted in memory, or in Redis for all processes together; while that is
+ * away, in memory again.
  */
 export class RequestLimits {
-  readonly #limiters: Readonly<Record<Limited, RateLimiterMemory>>;
+  readonly #defaults: Readonly<Record<Limited, number>>;
+  readonly #shared: SharedCounts | undefined;
+  /** By what is counted and how much of it may pass: organisations with the same limit share one. */
+  readonly #limiters = new Map<string, RateLimiterMemory | RateLimiterRedis>();
 
-  constructor({ requestsPerSecondMax, interactionsPerSecondMax, recordsPerSecondMax }: Config) {
-    const limiter = (perSecond: number) =>
-      new RateLimiterMemory({
-        points: perSecond * limits.limitWindowSeconds,
-        duration: limits.limitWindowSeconds,
-      });
-    this.#limiters = {
-      requests: limiter(requestsPerSecondMax),
-      interactions: limiter(interactionsPerSecondMax),
-      records: limiter(recordsPerSecondMax),
+  constructor(config: Config, shared?: SharedCounts) {
+    this.#shared = shared;
+    this.#defaults = {
+      requests: config.requestsPerSecondMax,
+      interactions: config.interactionsPerSecondMax,
+      records: config.recordsPerSecondMax,
     };
   }
 
   /** Counts, and returns what the answer says of it in its headers; refuses what is too much. */
-  async count(what: Limited, organisationId: string, points = 1): Promise<LimitHeaders> {
-    const limiter = this.#limiters[what];
+  async count(what: Limited, { organisationId, limits: own }: Counted, points = 1): Promise<LimitHeaders> {
+    const perSecond = own[`${what}_per_second_max`] ?? this.#defaults[what];
+    const limiter = this.#limiterOf(what, perSecond);
     try {
-      return this.#headers(what, await limiter.consume(organisationId, points));
+      return headersOf(what, limiter.points, await limiter.consume(organisationId, points));
     } catch (refusal) {
       if (refusal instanceof Error) throw refusal;
-      throw this.#tooMany(what, refusal as RateLimiterRes);
+      throw tooMany(what, limiter.points, points, refusal as RateLimiterRes);
     }
   }
 
-  #headers(what: Limited, { remainingPoints, msBeforeNext }: RateLimiterRes): LimitHeaders {
-    const { points } = this.#limiters[what];
-    return {
-      'ratelimit-policy': `"${what}";q=${points};w=${limits.limitWindowSeconds}`,
-      ratelimit: `"${what}";r=${Math.max(0, remainingPoints)};t=${secondsOf(msBeforeNext)}`,
-    };
-  }
-
-  #tooMany(what: Limited, refusal: RateLimiterRes): RequestError {
-    const { points } = this.#limiters[what];
-    const wait = secondsOf(refusal.msBeforeNext);
-    return new RequestError('too_many_requests', {
-      message:
-        `This organisation may send ${points} ${what} in ${limits.limitWindowSeconds} seconds, and these are used up; ` +
-        `nothing was stored. Send the request again in ${wait} s, and fewer at a time.`,
-      headers: { ...this.#headers(what, refusal), 'retry-after': String(wait) },
-    });
+  #limiterOf(what: Limited, perSecond: number): RateLimiterMemory | RateLimiterRedis {
+    const name = `${what} ${perSecond}`;
+    const found = this.#limiters.get(name);
+    if (found) return found;
+    const window = { points: perSecond * limits.limitWindowSeconds, duration: limits.limitWindowSeconds };
+    const here = new RateLimiterMemory(window);
+    const made = this.#shared
+      ? new RateLimiterRedis({
+          ...window,
+          storeClient: this.#shared.client,
+          keyPrefix: `intake:${what}`,
+          rejectIfRedisNotReady: true,
+          // What is refused anyway asks Redis no more until the window ends.
+          inMemoryBlockOnConsumed: window.points + 1,
+          insuranceLimiter: here,
+        })
+      : here;
+    this.#limiters.set(name, made);
+    return made;
   }
 }
 
 /** In the form of the IETF's draft on RateLimit header fields. */
 export interface LimitHeaders {
-  readonly [header: string]: string;
+  readonly 'ratelimit-policy': string;
+  readonly ratelimit: string;
+}
+
+function headersOf(
+  what: Limited,
+  quota: number,
+  { remainingPoints, msBeforeNext }: RateLimiterRes,
+): LimitHeaders {
+  return {
+    'ratelimit-policy': `"${what}";q=${quota};w=${limits.limitWindowSeconds}`,
+    ratelimit: `"${what}";r=${Math.max(0, remainingPoints)};t=${secondsOf(msBeforeNext)}`,
+  };
+}
+
+function tooMany(what: Limited, quota: number, points: number, refusal: RateLimiterRes): RequestError {
+  const wait = secondsOf(refusal.msBeforeNext);
+  const advice =
+    points > quota
+      ? `Split it: no more than ${quota} can pass at once.`
+      : `Send the request again in ${wait} s, and fewer at a time.`;
+  return new RequestError('too_many_requests', {
+    message:
+      `This organisation may send ${quota} ${what} in ${limits.limitWindowSeconds} seconds, and this would be more; ` +
+      `nothing was stored. ${advice}`,
+    headers: { ...headersOf(what, quota, refusal), 'retry-after': String(wait) },
+  });
 }
 
 function secondsOf(ms: number): number {

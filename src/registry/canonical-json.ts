@@ -1,14 +1,14 @@
-import { RequestError } from '../errors.ts';
-import { limits } from '../limits.ts';
 import { isRecord } from './validate.ts';
 
-/** The same text for the same JSON value, whatever the order of its keys: what two bodies are compared by. */
-export function canonicalJson(value: unknown, depth = 0): string {
-  if (depth > limits.idempotentBodyDepthMax) throw new RequestError('nested_too_deeply');
-  if (Array.isArray(value)) return `[${value.map((item) => canonicalJson(item, depth + 1)).join(',')}]`;
+/**
+ * The same text for the same JSON value, whatever the order of its keys: what two bodies are compared by. How deep a
+ * body may be nested is decided before it is parsed.
+ */
+export function canonicalJson(value: unknown): string {
+  if (Array.isArray(value)) return `[${value.map(canonicalJson).join(',')}]`;
   if (!isRecord(value)) return JSON.stringify(value);
   const members = Object.keys(value)
     .sort()
-    .map((key) => `${JSON.stringify(key)}:${canonicalJson(value[key], depth + 1)}`);
+    .map((key) => `${JSON.stringify(key)}:${canonicalJson(value[key])}`);
   return `{${members.join(',')}}`;
 }

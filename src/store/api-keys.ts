@@ -1,63 +1,150 @@
+import { isoTime } from './iso-time.ts';
 import type { Client, Pool } from './pool.ts';
 
-export interface StoredKey {
-  readonly organisationId: string;
-  readonly keySha256: Buffer;
+/** What an organisation may do at once and in a second; null where the service's own setting counts. */
+export interface OrganisationLimits {
+  readonly requests_per_second_max: number | null;
+  readonly interactions_per_second_max: number | null;
+  readonly records_per_second_max: number | null;
+  readonly bytes_in_flight_max: number | null;
+}
+
+export interface StoredKey extends OrganisationLimits {
+  readonly organisation_id: string;
+  readonly key_sha256: Buffer;
   readonly permissions: readonly string[];
-  /** Revoked, or past the end of its grace. */
-  readonly ended: boolean;
+  readonly revoked: boolean;
+  /** Null for one without an end. By PostgreSQL's clock, so that no other clock counts. */
+  readonly ends_in_ms: number | null;
+  readonly suspended: boolean;
 }
 
 export async function findApiKey(pool: Pool, keyId: string): Promise<StoredKey | undefined> {
   const { rows } = await pool.query<StoredKey>({
     name: 'find api key',
-    text: `
-      select organisation_id as "organisationId", key_sha256 as "keySha256", permissions,
-        revoked_at is not null or coalesce(expires_at <= now(), false) as ended
-      from api_keys where key_id = $1`,
+    text: 'select * from find_api_key($1)',
     values: [keyId],
   });
   return rows[0];
 }
 
-export async function insertApiKey(
-  pool: Pool | Client,
-  key: { keyId: string; organisationId: string; keySha256: Buffer; permissions: readonly string[] },
-): Promise<void> {
-  await pool.query(
-    'insert into api_keys (key_id, organisation_id, key_sha256, permissions) values ($1, $2, $3, $4)',
-    [key.keyId, key.organisationId, key.keySha256, key.permissions],
+/** What changed among keys and organisations. */
+export interface KeyChanges {
+  /** What to ask with the next time. */
+  readonly upTo: string;
+  readonly keyIds: readonly string[];
+  readonly organisationIds: readonly string[];
+}
+
+/**
+ * What was changed by transactions that had not ended when `since` was given out: each change is told at least once,
+ * in whatever order they commit. Nothing where `since` is null.
+ */
+export async function changedApiKeys(pool: Pool, since: string | null): Promise<KeyChanges> {
+  const { rows } = await pool.query<{ up_to: string; key_id: string | null; organisation_id: string | null }>(
+    {
+      name: 'changed api keys',
+      text: `
+      select pg_snapshot_xmin(pg_current_snapshot())::text as up_to, c.key_id, c.organisation_id
+      from (select) as once left join changed_api_keys($1::xid8) c on true`,
+      values: [since],
+    },
+  );
+  return {
+    upTo: rows[0]?.up_to as string,
+    keyIds: rows.flatMap(({ key_id }) => key_id ?? []),
+    organisationIds: rows.flatMap(({ organisation_id }) => organisation_id ?? []),
+  };
+}
+
+export async function noteApiKeysUsed(pool: Pool, keyIds: readonly string[]): Promise<void> {
+  await pool.query('select note_api_keys_used($1)', [keyIds]);
+}
+
+export interface NewApiKey {
+  readonly keyId: string;
+  readonly organisationId: string;
+  readonly keySha256: Buffer;
+  readonly permissions: readonly string[];
+  readonly label: string | null;
+  readonly expiresAt: Date | null;
+  readonly createdBy: string;
+  readonly successorOf: string | null;
+}
+
+export async function insertApiKey(client: Client, key: NewApiKey): Promise<void> {
+  await client.query(
+    `insert into api_keys (key_id, organisation_id, key_sha256, permissions, label, expires_at, created_by, successor_of)
+     values ($1, $2, $3, $4, $5, $6, $7, $8)`,
+    [
+      key.keyId,
+      key.organisationId,
+      key.keySha256,
+      key.permissions,
+      key.label,
+      key.expiresAt,
+      key.createdBy,
+      key.successorOf,
+    ],
   );
 }
 
+/** A key as the operator sees it. */
 export interface ListedKey {
   readonly key_id: string;
   readonly organisation: string;
   readonly permissions: readonly string[];
+  readonly label: string | null;
   readonly created_at: string;
-  readonly revoked_at: string | null;
+  readonly created_by: string;
+  readonly last_used_at: string | null;
   readonly expires_at: string | null;
+  readonly revoked_at: string | null;
+  readonly successor_of: string | null;
 }
 
-/** The keys of one organisation, or of all: for the operator's eyes, never on a request's path. */
-export async function listApiKeys(pool: Pool, organisationId: string | null): Promise<ListedKey[]> {
+const listed = `
+  select k.key_id, o.slug as organisation, k.permissions, k.label, ${isoTime('k.created_at')} as created_at, k.created_by,
+    ${isoTime('k.last_used_at')} as last_used_at, ${isoTime('k.expires_at')} as expires_at,
+    ${isoTime('k.revoked_at')} as revoked_at, k.successor_of
+  from api_keys k join organisations o using (organisation_id)`;
+
+export async function findListedKey(client: Client, keyId: string): Promise<ListedKey | undefined> {
+  const { rows } = await client.query<ListedKey>(`${listed} where k.key_id = $1`, [keyId]);
+  return rows[0];
+}
+
+/** A page of the keys of one organisation, or of all, in the order of organisations and ids. */
+export async function listApiKeys(
+  pool: Pool,
+  organisationId: string | null,
+  after: string | null,
+  count: number,
+): Promise<ListedKey[]> {
   const { rows } = await pool.query<ListedKey>(
-    `select k.key_id, o.slug as organisation, k.permissions, k.created_at, k.revoked_at, k.expires_at
-     from api_keys k join organisations o using (organisation_id)
-     where $1::uuid is null or k.organisation_id = $1
-     order by o.slug, k.created_at, k.key_id`,
-    [organisationId],
+    `${listed}
+     where ($1::uuid is null or k.organisation_id = $1)
+       and ($2::text is null
+         or (k.organisation_id, k.key_id) > (select organisation_id, key_id from api_keys where key_id = $2))
+     order by k.organisation_id, k.key_id limit $3`,
+    [organisationId, after, count],
   );
   return rows;
 }
 
-/** False if there is no such key. Revoking a key twice keeps the first time. */
-export async function revokeApiKey(pool: Pool, keyId: string): Promise<boolean> {
-  const { rowCount } = await pool.query(
-    'update api_keys set revoked_at = coalesce(revoked_at, now()) where key_id = $1',
+/** Undefined if there is no such key, false if it was revoked before: the first time counts. */
+export async function revokeApiKey(
+  client: Client,
+  keyId: string,
+): Promise<{ organisationId: string; isNew: boolean } | undefined> {
+  const { rows } = await client.query<{ organisationId: string; isNew: boolean }>(
+    `update api_keys k set revoked_at = coalesce(k.revoked_at, now()), changed_in = pg_current_xact_id()
+     from (select key_id, revoked_at from api_keys where key_id = $1 for no key update) old
+     where k.key_id = old.key_id
+     returning k.organisation_id as "organisationId", old.revoked_at is null as "isNew"`,
     [keyId],
   );
-  return rowCount === 1;
+  return rows[0];
 }
 
 /** Lets a key end once its grace is over, or sooner if it was to end sooner; undefined if there is no such key in use. */
@@ -65,11 +152,16 @@ export async function endApiKeyAfter(
   client: Client,
   keyId: string,
   graceMs: number,
-): Promise<{ organisationId: string; permissions: readonly string[] } | undefined> {
-  const { rows } = await client.query<{ organisationId: string; permissions: string[] }>(
-    `update api_keys set expires_at = least(expires_at, now() + $2 * interval '1 millisecond')
+): Promise<{ organisationId: string; permissions: readonly string[]; label: string | null } | undefined> {
+  const { rows } = await client.query<{
+    organisationId: string;
+    permissions: string[];
+    label: string | null;
+  }>(
+    `update api_keys
+     set expires_at = least(expires_at, now() + $2 * interval '1 millisecond'), changed_in = pg_current_xact_id()
      where key_id = $1 and revoked_at is null and (expires_at > now()) is not false
-     returning organisation_id as "organisationId", permissions`,
+     returning organisation_id as "organisationId", permissions, label`,
     [keyId, graceMs],
   );
   return rows[0];

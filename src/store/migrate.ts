@@ -1,13 +1,22 @@
 import { readdir } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { runner } from 'node-pg-migrate';
-import type { Pool } from './pool.ts';
+import pg from 'pg';
+import { type Client, inTransaction, type Pool } from './pool.ts';
+import { grantRoles } from './roles.ts';
 
 const folder = fileURLToPath(new URL('../../migrations', import.meta.url));
 const table = 'schema_migrations';
 
-/** Brings the schema up to date and returns the names of the migrations that were run. */
-export async function migrate(databaseUrl: string): Promise<string[]> {
+export interface Migrated {
+  /** The names of the migrations that were run. */
+  readonly applied: readonly string[];
+  /** The roles that could not be made. */
+  readonly missingRoles: readonly string[];
+}
+
+/** Brings the schema up to date, and what the roles may do in it. */
+export async function migrate(databaseUrl: string): Promise<Migrated> {
   const run = await runner({
     databaseUrl,
     dir: folder,
@@ -18,7 +27,13 @@ export async function migrate(databaseUrl: string): Promise<string[]> {
     // What fails is thrown as well, and told once, by the command.
     logger: { info: () => {}, warn: () => {}, error: () => {} },
   });
-  return run.map((migration) => migration.name);
+  const pool = new pg.Pool({ connectionString: databaseUrl, max: 1 });
+  try {
+    const missingRoles = await inTransaction(pool, (client: Client) => grantRoles(client));
+    return { applied: run.map((migration) => migration.name), missingRoles };
+  } finally {
+    await pool.end();
+  }
 }
 
 export type SchemaState = 'current' | 'behind' | 'ahead';

@@ -1,38 +1,78 @@
 import { randomUUIDv7 } from 'node:crypto';
-import type { Pool } from './pool.ts';
+import type { OrganisationLimits } from './api-keys.ts';
+import { isoTime } from './iso-time.ts';
+import type { Client, Pool } from './pool.ts';
 
-export interface Organisation {
+export interface Organisation extends OrganisationLimits {
   readonly organisation_id: string;
   readonly slug: string;
   readonly name: string;
   readonly created_at: string;
+  readonly suspended_at: string | null;
 }
 
+const columns = `organisation_id, slug, name, ${isoTime('created_at')} as created_at,
+  ${isoTime('suspended_at')} as suspended_at, requests_per_second_max, interactions_per_second_max,
+  records_per_second_max, bytes_in_flight_max`;
+
 /** Undefined if the slug is taken. */
-export async function createOrganisation(
-  pool: Pool,
+export async function insertOrganisation(
+  client: Client,
   slug: string,
   name: string,
 ): Promise<Organisation | undefined> {
-  const { rows } = await pool.query<Organisation>(
+  const { rows } = await client.query<Organisation>(
     `insert into organisations (organisation_id, slug, name) values ($1, $2, $3)
-     on conflict (slug) do nothing returning organisation_id, slug, name, created_at`,
+     on conflict (slug) do nothing returning ${columns}`,
     [randomUUIDv7(), slug, name],
   );
   return rows[0];
 }
 
-export async function findOrganisation(pool: Pool, slug: string): Promise<Organisation | undefined> {
+export async function findOrganisation(
+  pool: Pool | Client,
+  slug: string,
+  lock: '' | 'for update' = '',
+): Promise<Organisation | undefined> {
   const { rows } = await pool.query<Organisation>(
-    'select organisation_id, slug, name, created_at from organisations where slug = $1',
+    `select ${columns} from organisations where slug = $1 ${lock}`,
     [slug],
   );
   return rows[0];
 }
 
-export async function listOrganisations(pool: Pool): Promise<Organisation[]> {
+/** A page of them, in the order of their slugs. */
+export async function listOrganisations(
+  pool: Pool,
+  after: string | null,
+  count: number,
+): Promise<Organisation[]> {
   const { rows } = await pool.query<Organisation>(
-    'select organisation_id, slug, name, created_at from organisations order by slug',
+    `select ${columns} from organisations where $1::text is null or slug > $1 order by slug limit $2`,
+    [after, count],
   );
   return rows;
+}
+
+/** Stores everything that may change about it. */
+export async function updateOrganisation(
+  client: Client,
+  { organisation_id, ...organisation }: Organisation,
+): Promise<Organisation | undefined> {
+  const { rows } = await client.query<Organisation>(
+    `update organisations set name = $2, suspended_at = $3, requests_per_second_max = $4,
+       interactions_per_second_max = $5, records_per_second_max = $6, bytes_in_flight_max = $7,
+       changed_in = pg_current_xact_id()
+     where organisation_id = $1 returning ${columns}`,
+    [
+      organisation_id,
+      organisation.name,
+      organisation.suspended_at,
+      organisation.requests_per_second_max,
+      organisation.interactions_per_second_max,
+      organisation.records_per_second_max,
+      organisation.bytes_in_flight_max,
+    ],
+  );
+  return rows[0];
 }

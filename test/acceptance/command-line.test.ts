@@ -82,6 +82,13 @@ describe('keys', () => {
       key: expect.stringMatching(/^intake_/),
       organisation: 'acme',
       permissions: ['data:write', 'data:read', 'interactions:write', 'interactions:read'],
+      label: null,
+      created_at: expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/),
+      created_by: expect.stringMatching(/^cli:./),
+      last_used_at: null,
+      expires_at: null,
+      revoked_at: null,
+      successor_of: null,
     });
     expect((await issue('--scope', 'data:read', '--scope', 'data:write:tags')).permissions).toEqual([
       'data:read',
@@ -93,7 +100,7 @@ describe('keys', () => {
     const [active, revoked] = [await issue(), await issue()];
     expect((await run('keys', 'revoke', revoked.key_id)).stdout).toContain(revoked.key_id);
     const { stdout } = await run('keys', 'list', '--organisation', 'acme');
-    expect(stdout).toMatch(new RegExp(`^${active.key_id}\tacme\t.*\tactive$`, 'm'));
+    expect(stdout).toMatch(new RegExp(`^${active.key_id}\tacme\t.*\tactive\tnever used$`, 'm'));
     expect(stdout).toMatch(new RegExp(`^${revoked.key_id}\tacme\t.*\trevoked `, 'm'));
     expect(stdout).not.toContain('intake_');
     const listed = JSON.parse((await run('keys', 'list', '--json')).stdout);

@@ -2,9 +2,8 @@ import type { FastifyInstance } from 'fastify';
 import { readConfig } from '../../src/config.ts';
 import { buildApp } from '../../src/http/app.ts';
 import { createParts } from '../../src/http/operation.ts';
-import { issueKey } from '../../src/keys/issue-key.ts';
 import { allPermissions } from '../../src/keys/permissions.ts';
-import { createOrganisation } from '../../src/store/organisations.ts';
+import { createOrganisation, issueKey } from '../../src/operator/acts.ts';
 import { createPool, type Pool } from '../../src/store/pool.ts';
 import { unlimited } from './built-server.ts';
 import { createTestDatabase } from './database.ts';
@@ -26,9 +25,11 @@ export async function createTestApp(): Promise<TestApp> {
     app,
     pool,
     async organisation(slug) {
-      const created = await createOrganisation(pool, slug, slug);
+      const by = { actor: 'test' };
+      const created = await createOrganisation(pool, by, slug, slug);
       if (!created) throw new Error(`${slug} is taken`);
-      const { key } = await issueKey(pool, created.organisation_id, allPermissions);
+      const wanted = { organisationId: created.organisation_id, permissions: allPermissions };
+      const { key } = await issueKey(pool, by, { ...wanted, label: null, expiresAt: null });
       return { organisationId: created.organisation_id, key };
     },
     async close() {

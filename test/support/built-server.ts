@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { createTestDatabase } from './database.ts';
+import { createTestDatabase, servingUrl } from './database.ts';
 
 const main = fileURLToPath(new URL('../../dist/main.js', import.meta.url));
 
@@ -26,8 +26,10 @@ export const unlimited = {
   REQUESTS_PER_SECOND_MAX: '1000000',
   INTERACTIONS_PER_SECOND_MAX: '1000000',
   RECORDS_PER_SECOND_MAX: '1000000000',
+  FAILED_KEYS_PER_MINUTE_MAX: '1000000000',
 };
 
+/** SERVE_AS names another role than the one that may do just what the service does. */
 export async function startBuiltServer(env: Record<string, string> = {}): Promise<BuiltServer> {
   const databaseUrl = env.DATABASE_URL ?? (await createTestDatabase());
   const environment = {
@@ -39,7 +41,7 @@ export async function startBuiltServer(env: Record<string, string> = {}): Promis
     ...env,
   };
   const server = spawn(process.execPath, [main, 'serve'], {
-    env: environment,
+    env: { ...environment, DATABASE_URL: servingUrl(databaseUrl, env.SERVE_AS) },
     stdio: ['ignore', 'pipe', 'inherit'],
   });
   const log: string[] = [];

@@ -14,3 +14,13 @@ export async function createTestDatabase(): Promise<string> {
   await client.end();
   return url.replace(/\/postgres$/, `/${name}`);
 }
+
+/** Whom the service logs in as: somebody who may do just what it does. The commands are the owner's. */
+export const servingLogin = 'intake_test';
+
+/** The same database, for the service. */
+export function servingUrl(ownerUrl: string, login = servingLogin): string {
+  const url = new URL(ownerUrl);
+  if (url.username === 'postgres') url.username = login;
+  return url.href;
+}

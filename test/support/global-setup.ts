@@ -5,6 +5,7 @@ import pg from 'pg';
 import type { TestProject } from 'vitest/node';
 import { embeddedBinaries, startLocalPostgres } from '../../src/cli/local-postgres.ts';
 import { migrate } from '../../src/store/migrate.ts';
+import { servingLogin } from './database.ts';
 
 declare module 'vitest' {
   interface ProvidedContext {
@@ -33,6 +34,8 @@ export default async function setup(project: TestProject) {
   console.log(`Testing on PostgreSQL ${rows[0]?.server_version}`);
   await client.query('create database intake_template');
   await migrate(postgres.url('intake_template'));
+  const { password } = new URL(postgres.url('postgres'));
+  await client.query(`create role ${servingLogin} login password '${password}' in role intake_serve`);
   await client.end();
   project.provide('postgresUrl', postgres.url('postgres'));
   return async () => {

@@ -1,12 +1,14 @@
 import { RequestError } from '../../errors.ts';
 import { schemaState } from '../../store/migrate.ts';
-import type { Operation } from '../operation.ts';
+import type { Operation, Parts } from '../operation.ts';
+
+type HealthParts = Pick<Parts, 'pool'>;
 
 const tag = 'Health';
 const schema = { type: 'object', required: ['status'], properties: { status: { const: 'ok' } } };
 const ok = { status: 200, body: { status: 'ok' } };
 
-const live: Operation = {
+const live: Operation<HealthParts> = {
   id: 'health-live',
   method: 'GET',
   path: '/health/live',
@@ -18,7 +20,7 @@ const live: Operation = {
   handle: async () => ok,
 };
 
-const ready: Operation = {
+const ready: Operation<HealthParts> = {
   id: 'health-ready',
   method: 'GET',
   path: '/health/ready',
@@ -37,4 +39,4 @@ const ready: Operation = {
   },
 };
 
-export const healthOperations: readonly Operation[] = [live, ready];
+export const healthOperations: readonly Operation<HealthParts>[] = [live, ready];

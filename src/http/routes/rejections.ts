@@ -91,14 +91,15 @@ const replay: Operation = {
   },
   async handle(call, { pool, requestLimits }) {
     refuseBody(call);
-    const { organisationId, keyId } = principalOf(call);
+    const principal = principalOf(call);
+    const { organisationId, keyId } = principal;
     const replayed = { organisationId, keyId, requestId: call.requestId, startedMs: performance.now() };
     const body = await replayRejections(pool, replayed, call.query as RejectionFilter, (error) =>
       call.log.error({ err: error }, 'a replay was broken off'),
     );
     // How many there are is known only now: whoever had more than their share waits with the next request.
     const tried = body.batches.reduce((sum, { data }) => sum + data.counts.received, 0);
-    if (tried > 0) await requestLimits.count('records', organisationId, tried).catch(() => {});
+    if (tried > 0) await requestLimits.count('records', principal, tried).catch(() => {});
     const unfinished = body.batches.some(({ status }) => status === 500);
     const status = body.batches.length === 0 ? 200 : overallStatus(body.batches);
     return { status, body, ...(unfinished && { headers: retryAfter }) };

@@ -79,7 +79,8 @@ function uploadOperation(type: ResourceType): Operation {
 async function upload(type: ResourceType, call: Call, parts: Parts): Promise<Answer> {
   const startedMs = performance.now();
   const { config, pool, checker, requestLimits } = parts;
-  const { organisationId, keyId } = principalOf(call);
+  const principal = principalOf(call);
+  const { organisationId, keyId } = principal;
   const { requestId } = call;
   const max = type === 'courses' ? config.coursesPerRequestMax : config.recordsPerRequestMax;
   const isDryRun = call.query.dry_run === true;
@@ -87,7 +88,7 @@ async function upload(type: ResourceType, call: Call, parts: Parts): Promise<Ans
   const bodyBytes = call.body?.length ?? 0;
   const { batches, bodySha256 } = await checker.check(type, call.body, max, key !== undefined);
   const received = batches.reduce((sum, batch) => sum + batch.received, 0);
-  await requestLimits.count('records', organisationId, received);
+  call.tellLimit(await requestLimits.count('records', principal, received));
   if (isDryRun) {
     const body = await dryRun(pool, { organisationId, requestId, type }, batches);
     return { status: overallStatus(body.batches), body };

@@ -1,0 +1,32 @@
+import { parseArgs } from 'node:util';
+import { limits } from '../limits.ts';
+import { listAuditEntries } from '../store/audit-log.ts';
+import { commandError } from './help.ts';
+import { organisationNamed } from './operator.ts';
+import { withPool } from './with-pool.ts';
+
+/** Who did what to organisations and keys, the newest first. */
+export async function run(args: string[]): Promise<void> {
+  const { values } = parseArgs({
+    args,
+    options: {
+      organisation: { type: 'string' },
+      limit: { type: 'string', default: String(limits.auditEntriesDefault) },
+      json: { type: 'boolean', default: false },
+    },
+  });
+  const count = /^\d{1,5}$/.test(values.limit) ? Number(values.limit) : 0;
+  if (count < 1 || count > limits.auditEntriesMax)
+    throw commandError(`--limit must be a whole number from 1 to ${limits.auditEntriesMax}`);
+  const { organisation: slug } = values;
+  const entries = await withPool(async (pool) => {
+    const organisation = slug === undefined ? null : await organisationNamed(pool, slug);
+    return listAuditEntries(pool, organisation?.organisation_id ?? null, count);
+  });
+  if (values.json) console.log(JSON.stringify(entries));
+  else {
+    for (const { at, actor, act, organisation, key_id, details } of entries) {
+      console.log([at, actor, act, organisation, key_id ?? '-', JSON.stringify(details)].join('\t'));
+    }
+  }
+}

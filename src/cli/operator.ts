@@ -1,0 +1,51 @@
+import { userInfo } from 'node:os';
+import type { Operator } from '../operator/acts.ts';
+import { findOrganisation, type Organisation } from '../store/organisations.ts';
+import type { Pool } from '../store/pool.ts';
+import { commandError } from './help.ts';
+
+/** Who acts on the command line: whoever is logged in on this machine. */
+export function operator(): Operator {
+  return { actor: `cli:${userName()}` };
+}
+
+function userName(): string {
+  try {
+    return userInfo().username;
+  } catch {
+    // A container may run as a user that no file names.
+    return String(process.getuid?.() ?? 'unknown');
+  }
+}
+
+export async function organisationNamed(pool: Pool, slug: string): Promise<Organisation> {
+  const organisation = await findOrganisation(pool, slug);
+  if (!organisation) throw noOrganisation(slug);
+  return organisation;
+}
+
+export function noOrganisation(slug: string): Error {
+  return commandError(`there is no organisation "${slug}"; organisations list shows them`);
+}
+
+/** Prints page after page, for people a line each, for programs one array: there may be hundreds of thousands. */
+export async function printAll<T>(
+  readPage: (after: string | null) => Promise<readonly T[]>,
+  options: { json: boolean; nameOf: (row: T) => string; lineOf: (row: T) => string },
+): Promise<void> {
+  const { json, nameOf, lineOf } = options;
+  const print = (text: string) => process.stdout.write(text);
+  if (json) print('[');
+  for (let after: string | null = null, count = 0; ; ) {
+    const rows: readonly T[] = await readPage(after);
+    for (const row of rows) {
+      if (json) print(`${count > 0 ? ',' : ''}${JSON.stringify(row)}`);
+      else print(`${lineOf(row)}\n`);
+      count++;
+    }
+    const last = rows.at(-1);
+    if (last === undefined) break;
+    after = nameOf(last);
+  }
+  if (json) print(']\n');
+}

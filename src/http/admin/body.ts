@@ -1,0 +1,78 @@
+import { type Detail, RequestError } from '../../errors.ts';
+import { parseBody } from '../../ingest/parse-body.ts';
+import { isRecord } from '../../registry/validate.ts';
+import type { JsonSchema } from '../operation.ts';
+
+/** A field of a body: what openapi publishes of it, and how its value is read. */
+export interface BodyField<T = unknown> {
+  readonly schema: JsonSchema;
+  readonly required?: boolean;
+  /** What is thrown by `refuse` says what is wrong with it. */
+  readonly read: (value: unknown) => T;
+}
+
+/** Says, from within `read`, what is wrong with a field. */
+export function refuse(code: string, message: string): never {
+  throw new FieldRefused(code, message);
+}
+
+class FieldRefused extends Error {
+  readonly code: string;
+  constructor(code: string, message: string) {
+    super(message);
+    this.code = code;
+  }
+}
+
+type ReadFields<F extends Record<string, BodyField>> = {
+  [K in keyof F]: F[K] extends { required: true }
+    ? ReturnType<F[K]['read']>
+    : ReturnType<F[K]['read']> | undefined;
+};
+
+/** Reads a body of known fields. What is missing, malformed or unknown is refused, each by its name. */
+export function readFields<F extends Record<string, BodyField>>(
+  fields: F,
+  bytes: Buffer | undefined,
+): ReadFields<F> {
+  const body = bytes === undefined || bytes.length === 0 ? {} : parseBody(bytes);
+  if (!isRecord(body)) throw new RequestError('malformed_json');
+  const details: Detail[] = Object.keys(body)
+    .filter((name) => !Object.hasOwn(fields, name))
+    .map((name) => unknownField(name, fields));
+  const read: Record<string, unknown> = {};
+  for (const [field, { required, read: readField }] of Object.entries(fields)) {
+    const value = Object.hasOwn(body, field) ? body[field] : undefined;
+    if (value === undefined && !required) continue;
+    try {
+      if (value === undefined) refuse('required', 'is required');
+      read[field] = readField(value);
+    } catch (error) {
+      if (!(error instanceof FieldRefused)) throw error;
+      details.push({ field, code: error.code, message: error.message });
+    }
+  }
+  if (details.length > 0) throw invalid(...details);
+  return read as ReadFields<F>;
+}
+
+export function invalid(...details: Detail[]): RequestError {
+  return new RequestError('invalid_request', { details });
+}
+
+function unknownField(name: string, fields: object): Detail {
+  const known = Object.keys(fields).join(', ');
+  const message =
+    known === '' ? 'is not known; this request takes no fields' : `is not known; this request takes ${known}`;
+  return { field: name.slice(0, 64), code: 'unknown_field', message };
+}
+
+export function bodySchema(fields: Record<string, BodyField>): JsonSchema {
+  const entries = Object.entries(fields);
+  return {
+    type: 'object',
+    required: entries.filter(([, { required }]) => required).map(([name]) => name),
+    properties: Object.fromEntries(entries.map(([name, { schema }]) => [name, schema])),
+    additionalProperties: false,
+  };
+}

@@ -1,0 +1,59 @@
+import { describeOperations } from '../openapi.ts';
+import { answerSchemas, closed, pageSchema } from '../openapi-answers.ts';
+import type { JsonSchema, Operation } from '../operation.ts';
+
+const text = { type: 'string' };
+const textOrNull = { type: ['string', 'null'] };
+const instant = { type: 'string', format: 'date-time' };
+const instantOrNull = { type: ['string', 'null'], format: 'date-time' };
+const limit = { type: ['integer', 'null'], description: 'null: the default of the service' };
+
+const key = {
+  key_id: text,
+  organisation: text,
+  permissions: { type: 'array', items: text },
+  label: textOrNull,
+  created_at: instant,
+  created_by: text,
+  last_used_at: { ...instantOrNull, description: 'to the minute' },
+  expires_at: instantOrNull,
+  revoked_at: instantOrNull,
+  successor_of: textOrNull,
+};
+
+const schemas: Readonly<Record<string, JsonSchema>> = {
+  Organisation: closed({
+    organisation_id: { type: 'string', format: 'uuid' },
+    slug: text,
+    name: text,
+    created_at: instant,
+    suspended_at: instantOrNull,
+    requests_per_second_max: limit,
+    interactions_per_second_max: limit,
+    records_per_second_max: limit,
+    bytes_in_flight_max: limit,
+  }),
+  OrganisationPage: pageSchema('organisations', 'Organisation'),
+  Key: closed(key),
+  IssuedKey: closed({ ...key, key: { ...text, description: 'shown this once' } }),
+  KeyPage: pageSchema('keys', 'Key'),
+  Error: answerSchemas.Error as JsonSchema,
+};
+
+/** The admin API as OpenAPI 3.1. */
+export function describeAdminApi(operations: readonly Operation<never>[]): JsonSchema {
+  return describeOperations(operations, {
+    title: 'Intake admin',
+    summary: 'Organisations, their limits and their keys.',
+    description:
+      'For the operator. Served on a port of its own, behind a token of its own. Every change is written to the audit log, ' +
+      'which `intake-server audit` shows.',
+    tags: [
+      { name: 'Organisations', description: 'Who may send, and how much.' },
+      { name: 'Keys', description: 'Issued, rotated, revoked; shown once.' },
+      { name: 'Health', description: 'For whoever watches over the service.' },
+    ],
+    security: { adminToken: { type: 'http', scheme: 'bearer', description: 'The value of `ADMIN_TOKEN`.' } },
+    schemas,
+  });
+}

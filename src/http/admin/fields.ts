@@ -1,0 +1,68 @@
+import { limits } from '../../limits.ts';
+import type { Operator } from '../../operator/acts.ts';
+import { type Field, integer, isProblem, optional, text } from '../../registry/fields.ts';
+import type { Call, DescribedAnswer } from '../operation.ts';
+import { type BodyField, refuse } from './body.ts';
+
+/** Who acts over HTTP: whoever has the token. Which request it was is in the audit log and in the service's. */
+export function operatorOf({ requestId }: Call): Operator {
+  return { actor: 'admin-api', requestId };
+}
+
+/** A field of the registry's kind, as a field of a body. */
+export function bodyText({ schema, read }: Field): BodyField<string> {
+  return {
+    schema: { ...schema },
+    read(value) {
+      const result = value === '' ? refuse('required', 'must not be empty') : read(value);
+      if (isProblem(result)) refuse(result.code, result.message);
+      return result as string;
+    },
+  };
+}
+
+export function wholeNumber({ minimum, maximum }: { minimum: number; maximum: number }): BodyField<number> {
+  return {
+    schema: { type: 'integer', minimum, maximum },
+    read: (value) =>
+      Number.isInteger(value) && (value as number) >= minimum && (value as number) <= maximum
+        ? (value as number)
+        : refuse('out_of_range', `must be a whole number from ${minimum} to ${maximum}`),
+  };
+}
+
+export function orNull<T>({ schema, read }: BodyField<T>): BodyField<T | null> {
+  return {
+    schema: { ...schema, type: [schema.type as string, 'null'] },
+    read: (value) => (value === null ? null : read(value)),
+  };
+}
+
+/** The parameters of a list that is read in pages. */
+export const pageQuery = {
+  limit: optional(
+    integer({
+      minimum: 1,
+      maximum: limits.listedPerPageMax,
+      description: 'how many to a page; 100 unless said',
+    }),
+  ),
+  cursor: optional(text({ codePointsMax: 63, description: 'the `next_cursor` of the page before' })),
+};
+
+/** A page, and where the next begins: one more is read than is shown, to know whether there is a next. */
+export async function pageOf<T>(
+  query: Call['query'],
+  read: (after: string | null, count: number) => Promise<T[]>,
+  nameOf: (row: T) => string,
+): Promise<{ rows: T[]; next_cursor: string | null }> {
+  const { limit = limits.listedPerPageDefault, cursor = null } = query as { limit?: number; cursor?: string };
+  const rows = await read(cursor, limit + 1);
+  const shown = rows.slice(0, limit);
+  const last = shown.at(-1);
+  return { rows: shown, next_cursor: rows.length > limit && last !== undefined ? nameOf(last) : null };
+}
+
+export function refused(description: string): DescribedAnswer {
+  return { description, schema: { $ref: '#/components/schemas/Error' } };
+}

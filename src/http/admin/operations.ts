@@ -1,0 +1,12 @@
+import type { Operation } from '../operation.ts';
+import { healthOperations } from '../routes/health.ts';
+import { keyOperations } from './keys.ts';
+import { organisationOperations } from './organisations.ts';
+import type { AdminParts } from './parts.ts';
+
+/** Everything an operator can do over HTTP. */
+export const adminOperations: readonly Operation<AdminParts>[] = [
+  ...organisationOperations,
+  ...keyOperations,
+  ...healthOperations,
+];

@@ -1,0 +1,137 @@
+import { RequestError } from '../../errors.ts';
+import { changeOrganisation, createOrganisation, type OrganisationChange } from '../../operator/acts.ts';
+import { organisationLimits, organisationName, slugProblem, slugSchema } from '../../operator/rules.ts';
+import { text } from '../../registry/fields.ts';
+import { findOrganisation, listOrganisations, type Organisation } from '../../store/organisations.ts';
+import type { Operation } from '../operation.ts';
+import { type BodyField, bodySchema, readFields, refuse } from './body.ts';
+import { bodyText, operatorOf, orNull, pageOf, pageQuery, refused, wholeNumber } from './fields.ts';
+import type { AdminParts } from './parts.ts';
+
+const tag = 'Organisations';
+const schema = { $ref: '#/components/schemas/Organisation' };
+const example: Organisation = {
+  organisation_id: '019ced6c-5a2b-7c3d-8e4f-5a6b7c8d9e0f',
+  slug: 'acme',
+  name: 'Acme Student Discounts',
+  created_at: '2026-03-14T09:26:53.035Z',
+  suspended_at: null,
+  requests_per_second_max: null,
+  interactions_per_second_max: null,
+  records_per_second_max: 100_000,
+  bytes_in_flight_max: null,
+};
+
+const slug: BodyField<string> = {
+  schema: slugSchema,
+  read: (value) => {
+    if (typeof value !== 'string') return refuse('wrong_type', 'must be a string');
+    const problem = slugProblem(value);
+    return problem === undefined ? value : refuse('invalid_format', problem);
+  },
+};
+const name = bodyText(organisationName);
+
+const createFields = { slug: { ...slug, required: true as const }, name };
+
+const create: Operation<AdminParts> = {
+  id: 'create-organisation',
+  method: 'POST',
+  path: '/admin/v1/organisations',
+  tag,
+  summary: 'Create an organisation',
+  description: 'Its slug names it from then on; its name is for people, and the slug unless given.',
+  permission: null,
+  requestBody: { schema: bodySchema(createFields), example: { slug: 'acme', name: example.name } },
+  answers: {
+    201: { description: 'The organisation.', schema, example },
+    400: refused('A field is missing, unknown or wrong; `details` names it.'),
+    409: refused('The slug is taken.'),
+  },
+  async handle(call, { pool }) {
+    const wanted = readFields(createFields, call.body);
+    const created = await createOrganisation(pool, operatorOf(call), wanted.slug, wanted.name ?? wanted.slug);
+    if (!created) throw new RequestError('slug_taken');
+    return { status: 201, body: created };
+  },
+};
+
+const list: Operation<AdminParts> = {
+  id: 'list-organisations',
+  method: 'GET',
+  path: '/admin/v1/organisations',
+  tag,
+  summary: 'List organisations',
+  description: 'By slug, a page at a time: pass `next_cursor` on as `cursor` until it is null.',
+  permission: null,
+  query: pageQuery,
+  answers: {
+    200: {
+      description: 'One page.',
+      schema: { $ref: '#/components/schemas/OrganisationPage' },
+      example: { organisations: [example], next_cursor: null },
+    },
+    400: refused('A parameter is unknown or wrong.'),
+  },
+  async handle(call, { pool }) {
+    const read = (after: string | null, count: number) => listOrganisations(pool, after, count);
+    const { rows, next_cursor } = await pageOf(call.query, read, (row) => row.slug);
+    return { status: 200, body: { organisations: rows, next_cursor } };
+  },
+};
+
+const get: Operation<AdminParts> = {
+  id: 'get-organisation',
+  method: 'GET',
+  path: '/admin/v1/organisations/{slug}',
+  tag,
+  summary: 'Get an organisation',
+  description: 'Its name, whether it is suspended, and the limits of its own.',
+  permission: null,
+  pathParameters: { slug: text() },
+  answers: { 200: { description: 'The organisation.', schema, example }, 404: refused('There is none.') },
+  async handle(call, { pool }) {
+    const found = await findOrganisation(pool, call.params.slug ?? '');
+    if (!found) throw new RequestError('organisation_not_found');
+    return { status: 200, body: found };
+  },
+};
+
+const changeFields = {
+  name,
+  suspended: {
+    schema: { type: 'boolean', description: 'true: all its keys are refused with 403' },
+    read: (value: unknown) =>
+      typeof value === 'boolean' ? value : refuse('wrong_type', 'must be true or false, without quotes'),
+  },
+  requests_per_second_max: orNull(wholeNumber(organisationLimits.requests_per_second_max)),
+  interactions_per_second_max: orNull(wholeNumber(organisationLimits.interactions_per_second_max)),
+  records_per_second_max: orNull(wholeNumber(organisationLimits.records_per_second_max)),
+  bytes_in_flight_max: orNull(wholeNumber(organisationLimits.bytes_in_flight_max)),
+};
+
+const change: Operation<AdminParts> = {
+  id: 'change-organisation',
+  method: 'PATCH',
+  path: '/admin/v1/organisations/{slug}',
+  tag,
+  summary: 'Rename, suspend, resume or limit an organisation',
+  description:
+    'What is left out stays as it is. A limit of null is the default of the service. Reaches every process within 5 seconds.',
+  permission: null,
+  pathParameters: { slug: text() },
+  requestBody: { schema: bodySchema(changeFields), example: { records_per_second_max: 100_000 } },
+  answers: {
+    200: { description: 'The organisation as it is now.', schema, example },
+    400: refused('A field is unknown or wrong; `details` names it.'),
+    404: refused('There is none.'),
+  },
+  async handle(call, { pool }) {
+    const wanted = readFields(changeFields, call.body) as OrganisationChange;
+    const changed = await changeOrganisation(pool, operatorOf(call), call.params.slug ?? '', wanted);
+    if (!changed) throw new RequestError('organisation_not_found');
+    return { status: 200, body: changed };
+  },
+};
+
+export const organisationOperations: readonly Operation<AdminParts>[] = [create, list, get, change];

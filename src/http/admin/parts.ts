@@ -1,0 +1,13 @@
+import type { AdminConfig, Config } from '../../config.ts';
+import type { BytesInFlight } from '../../keys/bytes-in-flight.ts';
+import type { FailedKeys } from '../../keys/failed-keys.ts';
+import type { Pool } from '../../store/pool.ts';
+
+/** What the admin API works with. */
+export interface AdminParts {
+  readonly config: Config;
+  readonly admin: AdminConfig;
+  readonly pool: Pool;
+  readonly failedKeys: FailedKeys;
+  readonly bytesInFlight: BytesInFlight;
+}

@@ -1,0 +1,62 @@
+import { readFileSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import { createSecureContext, type Server } from 'node:tls';
+import type { Config } from '../config.ts';
+import { limits } from '../limits.ts';
+
+interface Pair {
+  readonly cert: Buffer;
+  readonly key: Buffer;
+}
+
+/**
+ * The certificate that is served. Its files are looked at every other second rather than watched: one that is replaced
+ * through a symbolic link, as a container's secrets are, sends no event that could be relied on.
+ */
+export class Certificate {
+  readonly #files: NonNullable<Config['tls']>;
+  readonly #servers: Server[] = [];
+  #pair: Pair;
+  /** What was found last, used or not: the same is not tried, or told, twice. */
+  #seen: Pair;
+  #told = '';
+
+  constructor(files: NonNullable<Config['tls']>) {
+    this.#files = files;
+    this.#pair = { cert: readFileSync(files.certFile), key: readFileSync(files.keyFile) };
+    this.#seen = this.#pair;
+  }
+
+  get pair(): Pair {
+    return this.#pair;
+  }
+
+  /** New connections to it will get the newest certificate; those that are open keep theirs. */
+  useFor(server: Server): void {
+    this.#servers.push(server);
+  }
+
+  /** Returns how to stop. `onChange` is told of each new pair, with an error where it cannot be used. */
+  watch(onChange: (error?: unknown) => void): () => void {
+    const timer = setInterval(() => void this.#look(onChange), limits.certificateIntervalMs);
+    return () => clearInterval(timer);
+  }
+
+  async #look(onChange: (error?: unknown) => void): Promise<void> {
+    try {
+      const { certFile, keyFile } = this.#files;
+      const [cert, key] = await Promise.all([readFile(certFile), readFile(keyFile)]);
+      if (cert.equals(this.#seen.cert) && key.equals(this.#seen.key)) return;
+      this.#seen = { cert, key };
+      createSecureContext(this.#seen);
+      for (const server of this.#servers) server.setSecureContext(this.#seen);
+      this.#pair = this.#seen;
+      this.#told = '';
+      onChange();
+    } catch (error) {
+      const { message } = error as Error;
+      if (message !== this.#told) onChange(error);
+      this.#told = message;
+    }
+  }
+}

@@ -1,0 +1,40 @@
+import { Redis } from 'ioredis';
+import { limits } from '../limits.ts';
+
+/** The Redis or Valkey in which all processes count together. It may go and come back at any time. */
+export interface SharedCounts {
+  readonly client: Redis;
+  close(): void;
+}
+
+export function connectSharedCounts(
+  url: string,
+  onChange: (isThere: boolean, error?: Error) => void,
+): SharedCounts {
+  const client = new Redis(url, {
+    // What cannot be asked now is counted here and not later: a request waits for nothing but an answer.
+    enableOfflineQueue: false,
+    maxRetriesPerRequest: 0,
+    commandTimeout: limits.redisTimeoutMs,
+    // One that has stopped answering is given up, and the next requests do not wait for it at all.
+    socketTimeout: 2 * limits.redisTimeoutMs,
+    connectTimeout: 5 * limits.redisTimeoutMs,
+    retryStrategy: () => limits.redisRetryMs,
+    connectionName: 'intake-server',
+  });
+  let isThere: boolean | undefined;
+  const tell = (now: boolean, error?: Error) => {
+    if (isThere !== now) onChange(now, error);
+    isThere = now;
+  };
+  client.on('ready', () => tell(true));
+  client.on('error', (error: Error) => tell(false, error));
+  client.on('close', () => tell(false));
+  return {
+    client,
+    close() {
+      isThere = false;
+      client.disconnect();
+    },
+  };
+}

@@ -1,0 +1,161 @@
+import { hashKey, makeKey } from '../keys/key-format.ts';
+import {
+  endApiKeyAfter,
+  findListedKey,
+  insertApiKey,
+  type ListedKey,
+  revokeApiKey,
+} from '../store/api-keys.ts';
+import { insertAuditEntry } from '../store/audit-log.ts';
+import {
+  findOrganisation,
+  insertOrganisation,
+  type Organisation,
+  updateOrganisation,
+} from '../store/organisations.ts';
+import { type Client, inTransaction, type Pool } from '../store/pool.ts';
+
+/** Who acts, as the audit log names them. */
+export interface Operator {
+  readonly actor: string;
+  /** Of the request that asked for it, where there is one. */
+  readonly requestId?: string;
+}
+
+/** A key with what is known of it, the only time that it is seen. */
+export interface IssuedKey extends ListedKey {
+  readonly key: string;
+}
+
+/** Undefined if the slug is taken. */
+export async function createOrganisation(
+  pool: Pool,
+  by: Operator,
+  slug: string,
+  name: string,
+): Promise<Organisation | undefined> {
+  return inTransaction(pool, async (client) => {
+    const created = await insertOrganisation(client, slug, name);
+    if (created)
+      await audit(client, by, 'organisation.create', created.organisation_id, null, { slug, name });
+    return created;
+  });
+}
+
+/** What may be changed about an organisation; what is left out stays as it is. */
+export type OrganisationChange = Partial<
+  Omit<Organisation, 'organisation_id' | 'slug' | 'created_at' | 'suspended_at'>
+> & { readonly suspended?: boolean };
+
+/** Undefined if there is no such organisation. */
+export async function changeOrganisation(
+  pool: Pool,
+  by: Operator,
+  slug: string,
+  { suspended, ...change }: OrganisationChange,
+): Promise<Organisation | undefined> {
+  return inTransaction(pool, async (client) => {
+    const old = await findOrganisation(client, slug, 'for update');
+    if (!old) return undefined;
+    const isSuspended = suspended ?? old.suspended_at !== null;
+    const suspended_at = isSuspended ? (old.suspended_at ?? new Date().toISOString()) : null;
+    const changed = await updateOrganisation(client, { ...old, ...change, suspended_at });
+    for (const [act, details] of actsOf(old, { ...old, ...change, suspended_at })) {
+      await audit(client, by, act, old.organisation_id, null, details);
+    }
+    return changed;
+  });
+}
+
+/** What was done, by what it changed: nothing, where everything is as it was. */
+function actsOf(old: Organisation, changed: Organisation): [act: string, details: Record<string, unknown>][] {
+  const { name, suspended_at, organisation_id: _, slug: __, created_at: ___, ...limits } = changed;
+  const acts: [string, Record<string, unknown>][] = [];
+  if (name !== old.name) acts.push(['organisation.rename', { name }]);
+  if ((suspended_at === null) !== (old.suspended_at === null)) {
+    acts.push([suspended_at === null ? 'organisation.resume' : 'organisation.suspend', {}]);
+  }
+  const entries = Object.entries(limits).filter(
+    ([limit, value]) => value !== old[limit as keyof Organisation],
+  );
+  if (entries.length > 0) acts.push(['organisation.limit', Object.fromEntries(entries)]);
+  return acts;
+}
+
+export interface KeyWanted {
+  readonly organisationId: string;
+  readonly permissions: readonly string[];
+  readonly label: string | null;
+  readonly expiresAt: Date | null;
+}
+
+/** Makes a key and stores its hash. What is returned is the only time the key is seen. */
+export async function issueKey(pool: Pool, by: Operator, wanted: KeyWanted): Promise<IssuedKey> {
+  return inTransaction(pool, async (client) => {
+    const issued = await insertKey(client, by, wanted, null);
+    const { permissions, label, expires_at } = issued;
+    const details = { permissions, label, expires_at };
+    await audit(client, by, 'key.issue', wanted.organisationId, issued.key_id, details);
+    return issued;
+  });
+}
+
+/**
+ * Issues a successor with the same permissions and label and lets the old key end after the grace; both work meanwhile.
+ * Undefined if the old one is not in use.
+ */
+export async function rotateKey(
+  pool: Pool,
+  by: Operator,
+  keyId: string,
+  graceMs: number,
+): Promise<IssuedKey | undefined> {
+  return inTransaction(pool, async (client) => {
+    const old = await endApiKeyAfter(client, keyId, graceMs);
+    if (!old) return undefined;
+    const issued = await insertKey(client, by, { ...old, expiresAt: null }, keyId);
+    const details = { successor: issued.key_id, grace_seconds: graceMs / 1_000 };
+    await audit(client, by, 'key.rotate', old.organisationId, keyId, details);
+    return issued;
+  });
+}
+
+/** Undefined if there is no such key. One that is revoked already stays as it is. */
+export async function revokeKey(pool: Pool, by: Operator, keyId: string): Promise<ListedKey | undefined> {
+  return inTransaction(pool, async (client) => {
+    const revoked = await revokeApiKey(client, keyId);
+    if (revoked?.isNew) await audit(client, by, 'key.revoke', revoked.organisationId, keyId, {});
+    return revoked && findListedKey(client, keyId);
+  });
+}
+
+async function insertKey(
+  client: Client,
+  { actor }: Operator,
+  wanted: KeyWanted,
+  successorOf: string | null,
+): Promise<IssuedKey> {
+  const { keyId, key } = makeKey();
+  await insertApiKey(client, { ...wanted, keyId, keySha256: hashKey(key), createdBy: actor, successorOf });
+  const listed = await findListedKey(client, keyId);
+  if (!listed) throw new Error('a key that was just stored is not there');
+  return { ...listed, key };
+}
+
+async function audit(
+  client: Client,
+  { actor, requestId = undefined }: Operator,
+  act: string,
+  organisationId: string,
+  keyId: string | null,
+  details: Record<string, unknown>,
+): Promise<void> {
+  await insertAuditEntry(client, {
+    actor,
+    act,
+    organisationId,
+    keyId,
+    requestId: requestId ?? null,
+    details,
+  });
+}

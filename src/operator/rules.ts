@@ -1,0 +1,38 @@
+import { allPermissions, isPermission, type Permission } from '../keys/permissions.ts';
+import { limits } from '../limits.ts';
+import { text } from '../registry/fields.ts';
+
+/** What an operator may ask for, the same on the command line and over HTTP. A rule says undefined if it is kept. */
+
+const slugPattern = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
+
+export const slugSchema = { type: 'string', pattern: slugPattern.source };
+
+export function slugProblem(slug: string): string | undefined {
+  return slugPattern.test(slug)
+    ? undefined
+    : 'must be lower-case letters, digits and hyphens, at most 63 of them, such as acme';
+}
+
+export function permissionProblem(permission: string): string | undefined {
+  return isPermission(permission)
+    ? undefined
+    : `must be one of ${allPermissions.join(', ')} or data:write:<type>`;
+}
+
+/** Each once: said twice it means no more. */
+export function permissionsOf(given: readonly string[]): Permission[] {
+  return [...new Set(given)] as Permission[];
+}
+
+export const organisationName = text({ codePointsMax: limits.organisationNameCodePointsMax });
+export const keyLabel = text({ codePointsMax: limits.keyLabelCodePointsMax });
+
+/** What may be set for one organisation, and in which range. */
+export const organisationLimits = {
+  requests_per_second_max: { minimum: 1, maximum: 1_000_000 },
+  interactions_per_second_max: { minimum: 1, maximum: 1_000_000 },
+  records_per_second_max: { minimum: 1, maximum: 1_000_000_000 },
+  bytes_in_flight_max: { minimum: 1_024, maximum: 2_147_483_647 },
+} as const;
+export type OrganisationLimit = keyof typeof organisationLimits;

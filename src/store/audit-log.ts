@@ -1,0 +1,46 @@
+import { isoTime } from './iso-time.ts';
+import type { Client, Pool } from './pool.ts';
+
+export interface NewAuditEntry {
+  readonly actor: string;
+  readonly act: string;
+  readonly organisationId: string;
+  readonly keyId: string | null;
+  readonly requestId: string | null;
+  readonly details: Readonly<Record<string, unknown>>;
+}
+
+export async function insertAuditEntry(client: Client, entry: NewAuditEntry): Promise<void> {
+  await client.query(
+    `insert into audit_log (actor, act, organisation_id, key_id, request_id, details)
+     values ($1, $2, $3, $4, $5, $6)`,
+    [entry.actor, entry.act, entry.organisationId, entry.keyId, entry.requestId, entry.details],
+  );
+}
+
+export interface AuditEntry {
+  readonly audit_id: string;
+  readonly at: string;
+  readonly actor: string;
+  readonly act: string;
+  readonly organisation: string | null;
+  readonly key_id: string | null;
+  readonly request_id: string | null;
+  readonly details: Readonly<Record<string, unknown>>;
+}
+
+/** The newest first, of one organisation or of all. */
+export async function listAuditEntries(
+  pool: Pool,
+  organisationId: string | null,
+  count: number,
+): Promise<AuditEntry[]> {
+  const { rows } = await pool.query<AuditEntry>(
+    `select a.audit_id, ${isoTime('a.at')} as at, a.actor, a.act, o.slug as organisation, a.key_id, a.request_id, a.details
+     from audit_log a left join organisations o using (organisation_id)
+     where $1::uuid is null or a.organisation_id = $1
+     order by a.audit_id desc limit $2`,
+    [organisationId, count],
+  );
+  return rows;
+}

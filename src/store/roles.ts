@@ -1,0 +1,72 @@
+import { resourceTypes } from '../registry/resources.ts';
+import type { Client, Pool } from './pool.ts';
+import { tableOf } from './tables.ts';
+
+/**
+ * Who may do what in the database: the service what it does and no more, the admin API and the command line what
+ * concerns organisations and keys. Both are roles that nobody logs in as; logins are made members of them.
+ */
+const grants: Readonly<Record<string, readonly string[]>> = {
+  intake_serve: [
+    'usage on schema public',
+    'select (organisation_id) on organisations',
+    ...resourceTypes.map((type) => `select, insert, update on ${tableOf(type).name}`),
+    'select, insert on interactions, receipt_batches',
+    'select, insert, update on receipts, record_counts',
+    'select, insert, delete on record_count_changes',
+    `select, insert, update, delete
+       on interaction_idempotency_keys, upload_idempotency_keys, rejections, open_rejections`,
+    'select on schema_migrations',
+    `execute on function find_api_key, changed_api_keys, note_api_keys_used, ensure_interaction_partitions,
+       ensure_weekly_partitions, drop_weekly_partition`,
+  ],
+  intake_admin: [
+    'usage on schema public',
+    'select, insert, update on organisations, api_keys',
+    'select, insert on audit_log',
+    'select on schema_migrations',
+  ],
+};
+
+export const roles = Object.keys(grants);
+
+/** Makes the roles where it may, and grants each that exists what it needs. Returns those that are missing. */
+export async function grantRoles(client: Client): Promise<string[]> {
+  // Two at once would grant over each other.
+  await client.query(`select pg_advisory_xact_lock(hashtext('intake roles'))`);
+  const missing: string[] = [];
+  for (const [role, rights] of Object.entries(grants)) {
+    await client.query(createRole(role));
+    const { rowCount } = await client.query('select from pg_roles where rolname = $1', [role]);
+    if (rowCount === 0) missing.push(role);
+    else for (const right of rights) await client.query(`grant ${right} to ${role}`);
+  }
+  return missing;
+}
+
+/** Another database of the same cluster may have it already, or be making it at this moment. */
+function createRole(role: string): string {
+  return `do $$ begin
+    create role ${role} nologin;
+  exception when duplicate_object or unique_violation or insufficient_privilege then null;
+  end $$`;
+}
+
+/** What the role that is logged in may do beyond serving, as ends of the sentence "it …". */
+export async function surplusRights(pool: Pool): Promise<string[]> {
+  const { rows } = await pool.query<{ rights: string[] }>(`
+    select case when r.rolsuper then array['is a superuser'] else array_remove(array[
+      case when r.rolcreaterole then 'may create roles' end,
+      case when r.rolcreatedb then 'may create databases' end,
+      case when r.rolreplication then 'may read the whole database as a replica' end,
+      case when exists (
+        select from pg_class c where c.relnamespace = 'public'::regnamespace and pg_has_role(c.relowner, 'member')
+      ) then 'owns tables' end,
+      case when has_schema_privilege('public', 'create') then 'may create tables' end,
+      case when has_any_column_privilege('api_keys', 'select') then 'may read the hashes of all keys' end,
+      case when has_any_column_privilege('organisations', 'update') or has_any_column_privilege('api_keys', 'insert, update')
+        then 'may do what the operator does' end
+    ], null) end as rights
+    from pg_roles r where r.rolname = current_user`);
+  return rows[0]?.rights ?? [];
+}

@@ -1,0 +1,123 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { authenticate, type Principal } from '../../src/keys/authenticate.ts';
+import { FailedKeys } from '../../src/keys/failed-keys.ts';
+import { keyIdOf } from '../../src/keys/key-format.ts';
+import { KnownKeys } from '../../src/keys/known-keys.ts';
+import { changeOrganisation, revokeKey } from '../../src/operator/acts.ts';
+import { changedApiKeys } from '../../src/store/api-keys.ts';
+import type { Pool } from '../../src/store/pool.ts';
+import { createTestApp, type TestApp } from '../support/app.ts';
+
+let test: TestApp;
+beforeAll(async () => {
+  test = await createTestApp();
+});
+afterAll(() => test.close());
+
+const by = { actor: 'test' };
+const failedKeys = new FailedKeys(1_000_000);
+const idOf = (key: string) => keyIdOf(key) as string;
+
+/** The same pool, with every query counted. */
+function counting(): { pool: Pool; lookUps: () => number } {
+  let count = 0;
+  const pool = new Proxy(test.pool, {
+    get(target, property) {
+      const value = Reflect.get(target, property);
+      if (property !== 'query') return value;
+      return (...args: Parameters<Pool['query']>) => {
+        if (JSON.stringify(args[0]).includes('find_api_key')) count++;
+        return Reflect.apply(value, target, args);
+      };
+    },
+  });
+  return { pool, lookUps: () => count };
+}
+
+async function watched() {
+  const { pool, lookUps } = counting();
+  const keys = new KnownKeys(pool);
+  const stop = keys.watch((error) => expect.fail(String(error)));
+  // The first round has to be over before anything is remembered.
+  await sleep(300);
+  const ask = (key: string): Promise<Principal> =>
+    authenticate(keys, failedKeys, { authorization: `Bearer ${key}`, address: '127.0.0.1' });
+  return { keys, ask, stop, lookUps };
+}
+
+it('a key is looked up once, however often it is used', async () => {
+  const { key } = await test.organisation('once');
+  const { ask, stop, lookUps } = await watched();
+  for (let use = 0; use < 1_000; use++) await ask(key);
+  expect(lookUps()).toBe(1);
+  await stop();
+});
+
+it('adds less than 20 microseconds to a request whose key is known', async () => {
+  const { key } = await test.organisation('fast');
+  const { ask, stop } = await watched();
+  for (let use = 0; use < 5_000; use++) await ask(key);
+  const uses = 20_000;
+  const before = process.threadCpuUsage();
+  for (let use = 0; use < uses; use++) await ask(key);
+  const { user, system } = process.threadCpuUsage(before);
+  const each = (user + system) / uses;
+  console.log(`a known key takes ${each.toFixed(1)} microseconds`);
+  expect(each).toBeLessThan(20);
+  await stop();
+});
+
+it('what changed is forgotten within three seconds, and nothing else is', async () => {
+  const [one, other, limited] = [
+    await test.organisation('changed-key'),
+    await test.organisation('unchanged'),
+    await test.organisation('changed-organisation'),
+  ];
+  const { ask, stop, lookUps } = await watched();
+  for (const { key } of [one, other, limited]) await ask(key);
+  await revokeKey(test.pool, by, idOf(one.key));
+  await changeOrganisation(test.pool, by, 'changed-organisation', { records_per_second_max: 7 });
+  await sleep(3_000);
+  await expect(ask(one.key)).rejects.toMatchObject({ code: 'unauthorized' });
+  expect((await ask(limited.key)).limits.records_per_second_max).toBe(7);
+  const before = lookUps();
+  await ask(other.key);
+  expect(lookUps()).toBe(before);
+  await stop();
+});
+
+it('a change is told though a transaction that began before it ends after it', async () => {
+  const { key } = await test.organisation('out-of-order');
+  const late = await test.pool.connect();
+  await late.query('begin');
+  await late.query('update api_keys set changed_in = pg_current_xact_id() where key_id = $1', [idOf(key)]);
+  const { key: another } = await test.organisation('in-between');
+  const { upTo } = await changedApiKeys(test.pool, null);
+  await revokeKey(test.pool, by, idOf(another));
+  const first = await changedApiKeys(test.pool, upTo);
+  expect(first.keyIds).toContain(idOf(another));
+  await late.query('commit');
+  late.release();
+  const second = await changedApiKeys(test.pool, first.upTo);
+  expect(second.keyIds).toContain(idOf(key));
+  const third = await changedApiKeys(test.pool, second.upTo);
+  expect(third.keyIds).toEqual([]);
+});
+
+it('the question what changed uses the indexes, with many keys', async () => {
+  await test.organisation('many');
+  await test.pool.query(
+    `insert into api_keys (key_id, organisation_id, key_sha256, permissions, changed_in)
+     select 'many-' || n, organisation_id, '\\x00', '{}', '3'::xid8
+     from organisations, generate_series(1, 50000) n where slug = 'many'`,
+  );
+  await test.pool.query('analyze api_keys, organisations');
+  const { rows } = await test.pool.query<{ 'QUERY PLAN': string }>(
+    `explain (analyze, buffers)
+     select k.key_id, null::uuid from api_keys k where k.changed_in >= pg_snapshot_xmin(pg_current_snapshot())`,
+  );
+  const plan = rows.map((row) => row['QUERY PLAN']).join('\n');
+  expect(plan).toContain('api_keys_changed');
+  expect(plan).not.toContain('Seq Scan');
+});

@@ -1,0 +1,104 @@
+import pg from 'pg';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
+import { servingUrl } from '../support/database.ts';
+
+/** Every acceptance test runs against a service with these rights; here is what they do not include. */
+
+let server: BuiltServer;
+let serving: pg.Client;
+beforeAll(async () => {
+  server = await startBuiltServer();
+  await server.createKey('acme');
+  serving = new pg.Client({ connectionString: servingUrl(server.databaseUrl) });
+  await serving.connect();
+});
+afterAll(async () => {
+  await serving.end();
+  await server.stop();
+});
+
+describe('the role that serves', () => {
+  it('owns nothing', async () => {
+    const { rows } = await serving.query(
+      `select relname from pg_class where relowner = (select oid from pg_roles where rolname = current_user)`,
+    );
+    expect(rows).toEqual([]);
+  });
+
+  it.each([
+    ['create a table', 'create table mine (a int)'],
+    ['create a schema', 'create schema mine'],
+    ['create a role', 'create role mine'],
+    ['change a table', 'alter table shops add column more text'],
+    ['drop a table', 'drop table shops'],
+    ['empty a table', 'truncate shops'],
+    ['remove records', 'delete from shops'],
+    ['remove interactions', 'delete from interactions'],
+    ['change interactions', 'update interactions set user_id = null'],
+    ['remove receipts', 'delete from receipts'],
+    ['read the hashes of keys', 'select key_sha256 from api_keys'],
+    ['read the ids of keys', 'select key_id from api_keys'],
+    ['make a key', `insert into api_keys (key_id) values ('x')`],
+    ['revoke a key', 'update api_keys set revoked_at = now()'],
+    ['read the names of organisations', 'select name from organisations'],
+    ['lift a suspension', 'update organisations set suspended_at = null'],
+    ['read the audit log', 'select from audit_log'],
+    ['write the audit log', `insert into audit_log (actor, act, details) values ('x', 'x', '{}')`],
+    ['undo a migration', 'delete from schema_migrations'],
+    ['read files of the machine', `select pg_read_file('/etc/passwd')`],
+    ['run programs', `copy shops to program 'cat'`],
+  ])('cannot %s', async (_what, statement) => {
+    // 42501 is insufficient_privilege, and nothing else.
+    await expect(serving.query(statement)).rejects.toMatchObject({ code: '42501' });
+  });
+
+  it('learns of a key only what it needs to check it, and only by its id', async () => {
+    const { rows } = await serving.query(`select * from find_api_key('no-such-key')`);
+    expect(rows).toEqual([]);
+    const { rows: found } = await serving.query(`select key_id from changed_api_keys('0'::xid8)`);
+    expect(found.length).toBeGreaterThan(0);
+  });
+
+  it('is not warned of', () => {
+    expect(server.log.filter((line) => line.includes('more rights than serving needs'))).toEqual([]);
+  });
+});
+
+describe('a role that may do more', () => {
+  const warningsOf = async (env: Record<string, string>) => {
+    const other = await startBuiltServer({ ...env });
+    await other.stop();
+    return other.log.filter((line) => line.includes('more rights than serving needs')).join('\n');
+  };
+
+  it('is warned of at the start: a superuser', async () => {
+    const { username } = new URL(server.databaseUrl);
+    const warnings = await warningsOf({ DATABASE_URL: server.databaseUrl, SERVE_AS: username });
+    expect(warnings).toContain('is a superuser');
+  });
+
+  it('is warned of at the start: one that owns a table, may create others and reads the keys', async () => {
+    const owner = new pg.Client({ connectionString: server.databaseUrl });
+    await owner.connect();
+    const url = new URL(server.databaseUrl);
+    const role = `more_${url.pathname.slice(1)}`;
+    await owner.query(
+      `create role ${role} login createdb password '${url.password}' in role intake_serve, intake_admin`,
+    );
+    await owner.query(`grant create on schema public to ${role}`);
+    await owner.query(`create table theirs ()`);
+    await owner.query(`alter table theirs owner to ${role}`);
+    await owner.end();
+    const warnings = await warningsOf({ DATABASE_URL: server.databaseUrl, SERVE_AS: role });
+    for (const right of [
+      'may create databases',
+      'owns tables',
+      'may create tables',
+      'may read the hashes of all keys',
+      'may do what the operator does',
+    ]) {
+      expect(warnings).toContain(right);
+    }
+  });
+});

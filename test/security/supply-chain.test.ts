@@ -1,0 +1,59 @@
+import { spawnSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { expect, it } from 'vitest';
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+const read = (file: string) => readFileSync(new URL(`../../${file}`, import.meta.url), 'utf8');
+const manifest = JSON.parse(read('package.json'));
+const { packages } = JSON.parse(read('package-lock.json')) as {
+  packages: Record<
+    string,
+    { version: string; integrity?: string; hasInstallScript?: boolean; resolved?: string }
+  >;
+};
+const installed = Object.entries(packages).filter(([path]) => path !== '');
+
+it('every package in the lock file has a hash', () => {
+  expect(installed.length).toBeGreaterThan(100);
+  expect(installed.filter(([, { integrity }]) => !integrity?.startsWith('sha512-'))).toEqual([]);
+});
+
+it('what we ask for is asked for by its exact version', () => {
+  const wanted = { ...manifest.dependencies, ...manifest.devDependencies, ...manifest.overrides };
+  for (const [name, version] of Object.entries(wanted)) {
+    expect(version, name).toMatch(/^\d+\.\d+\.\d+(-[\w.]+)?$/);
+  }
+});
+
+it('an install script runs only where package.json names the package', () => {
+  expect(read('.npmrc')).toMatch(/^strict-allow-scripts=true$/m);
+  const withScript = installed
+    .filter(([, { hasInstallScript }]) => hasInstallScript)
+    .map(([path]) => path.replace(/^.*node_modules\//, ''));
+  expect(withScript.filter((name) => !Object.hasOwn(manifest.allowScripts, name))).toEqual([]);
+});
+
+it('what runs with the service comes from few packages', () => {
+  expect(Object.keys(manifest.dependencies).length).toBeLessThanOrEqual(10);
+});
+
+it('a build brings its bill of materials: CycloneDX, what only builds and tests marked as optional', () => {
+  const bill = JSON.parse(readFileSync(new URL('../../dist/bom.cdx.json', import.meta.url), 'utf8'));
+  expect(bill.bomFormat).toBe('CycloneDX');
+  expect(bill.metadata.component.purl).toBe(`pkg:npm/${manifest.name}@${manifest.version}`);
+  const components: { name: string; version: string; scope: string; hashes?: unknown[] }[] = bill.components;
+  const scopeOf = new Map(components.map(({ name, version, scope }) => [`${name}@${version}`, scope]));
+  for (const [name, version] of Object.entries(manifest.dependencies))
+    expect(scopeOf.get(`${name}@${version}`), name).toBe('required');
+  for (const name of ['typescript', 'vitest'])
+    expect(scopeOf.get(`${name}@${manifest.devDependencies[name]}`), name).toBe('optional');
+  expect(components.filter(({ hashes = [] }) => hashes.length === 0)).toEqual([]);
+});
+
+it('no secret is in the repository: nothing that looks like a key', () => {
+  const pattern = 'intake_[0-9A-Za-z]{11}_[0-9A-Za-z]{49}';
+  const found = spawnSync('git', ['grep', '-lE', pattern], { cwd: root, encoding: 'utf8' });
+  // 1 is git's word for nothing found; anything above is a failure of its own.
+  expect(found).toMatchObject({ status: 1, stdout: '' });
+});
