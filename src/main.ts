@@ -39,6 +39,8 @@ function explainDatabase(error: unknown, code: string | undefined, message: stri
   if (isRefusedLogin(error)) return `PostgreSQL refuses DATABASE_URL: ${message}`;
   if (/does not support SSL/.test(message))
     return 'PostgreSQL does not serve TLS, which sslmode in DATABASE_URL asks for';
+  if (/SELF_SIGNED|UNABLE_TO_(VERIFY|GET)|CERT_/.test(code ?? ''))
+    return `PostgreSQL's certificate cannot be verified (${message}); name its authority with sslrootcert in DATABASE_URL`;
   if (code === '42501')
     return `the role in DATABASE_URL may not do this: ${message}; migrate as the owner of the schema`;
   if (code === '42P01') return 'the database has no tables yet; run intake-server migrate';

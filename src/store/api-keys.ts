@@ -103,14 +103,15 @@ export interface ListedKey {
   readonly successor_of: string | null;
 }
 
-const listed = `
+/** Keys as the operator sees them, of those that a query selects. */
+const listed = (keys: string) => `
   select k.key_id, o.slug as organisation, k.permissions, k.label, ${isoTime('k.created_at')} as created_at, k.created_by,
     ${isoTime('k.last_used_at')} as last_used_at, ${isoTime('k.expires_at')} as expires_at,
     ${isoTime('k.revoked_at')} as revoked_at, k.successor_of
-  from api_keys k join organisations o using (organisation_id)`;
+  from (${keys}) k join organisations o using (organisation_id)`;
 
 export async function findListedKey(client: Client, keyId: string): Promise<ListedKey | undefined> {
-  const { rows } = await client.query<ListedKey>(`${listed} where k.key_id = $1`, [keyId]);
+  const { rows } = await client.query<ListedKey>(listed('select * from api_keys where key_id = $1'), [keyId]);
   return rows[0];
 }
 
@@ -121,15 +122,20 @@ export async function listApiKeys(
   after: string | null,
   count: number,
 ): Promise<ListedKey[]> {
-  const { rows } = await pool.query<ListedKey>(
-    `${listed}
-     where ($1::uuid is null or k.organisation_id = $1)
-       and ($2::text is null
-         or (k.organisation_id, k.key_id) > (select organisation_id, key_id from api_keys where key_id = $2))
-     order by k.organisation_id, k.key_id limit $3`,
-    [organisationId, after, count],
-  );
-  return rows;
+  const values: string[] = [];
+  // Only the conditions that are meant: with one that may be null PostgreSQL would read all keys for every page.
+  const conditions: string[] = [];
+  if (organisationId !== null) conditions.push(`organisation_id = $${values.push(organisationId)}`);
+  if (after !== null) {
+    conditions.push(
+      `(organisation_id, key_id) > (select organisation_id, key_id from api_keys where key_id = $${values.push(after)})`,
+    );
+  }
+  const where = conditions.length > 0 ? `where ${conditions.join(' and ')}` : '';
+  // The page first, as a number: a limit that is not known is taken to be a tenth of all.
+  const page = `select * from api_keys ${where} order by organisation_id, key_id limit ${Math.trunc(count)}`;
+  const text = `${listed(page)} order by k.organisation_id, k.key_id`;
+  return (await pool.query<ListedKey>(text, values)).rows;
 }
 
 /** Undefined if there is no such key, false if it was revoked before: the first time counts. */

@@ -1,0 +1,83 @@
+import { chmodSync, chownSync, copyFileSync, mkdtempSync, rmSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import pg from 'pg';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { embeddedBinaries, type LocalPostgres, startLocalPostgres } from '../../src/cli/local-postgres.ts';
+import { makeCertificate } from '../support/certificate.ts';
+import { runCommand } from '../support/run-command.ts';
+
+/** What travels to PostgreSQL is everything, passwords included: whoever answers there must prove who they are. */
+
+describe('an address of PostgreSQL on another machine', () => {
+  const migrate = (query: string, host = 'db.example') =>
+    runCommand(['migrate'], { DATABASE_URL: `postgres://intake:hush@${host}:5432/intake${query}` });
+
+  it.each(['', '?sslmode=prefer', '?sslmode=require', '?sslmode=no-verify', '?sslmode=allow'])(
+    'with %j is refused, with what to write',
+    async (query) => {
+      const { exitCode, stderr } = await migrate(query);
+      expect(exitCode).toBe(1);
+      expect(stderr).toContain('sslmode=verify-full');
+      expect(stderr).not.toContain('hush');
+    },
+  );
+
+  it.each(['192.0.2.1', '[2001:db8::1]', 'localhost.example'])('is noticed: %s', async (host) => {
+    expect((await migrate('', host)).stderr).toContain('sslmode=verify-full');
+  });
+});
+
+describe('a PostgreSQL that serves TLS', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'intake-database-tls-'));
+  const [served, other] = [makeCertificate(folder, 'served'), makeCertificate(folder, 'other')];
+  let postgres: LocalPostgres;
+  let databaseUrl: URL;
+  beforeAll(async () => {
+    chmodSync(folder, 0o755);
+    postgres = await startLocalPostgres(join(folder, 'cluster'), embeddedBinaries());
+    databaseUrl = new URL(postgres.url('postgres'));
+    const data = join(postgres.home, 'data');
+    const { uid, gid } = statSync(data);
+    for (const [from, to] of [
+      [served.certFile, 'server.crt'],
+      [served.keyFile, 'server.key'],
+    ] as const) {
+      copyFileSync(from, join(data, to));
+      chownSync(join(data, to), uid, gid);
+      chmodSync(join(data, to), 0o600);
+    }
+    const client = new pg.Client({ connectionString: databaseUrl.href });
+    await client.connect();
+    await client.query('alter system set ssl = on');
+    await client.query('select pg_reload_conf()');
+    await client.end();
+  });
+  afterAll(async () => {
+    await postgres.stop();
+    rmSync(folder, { recursive: true });
+  });
+
+  const migrate = (host: string, rootCertificate?: string) => {
+    const url = new URL(databaseUrl);
+    url.hostname = host;
+    url.searchParams.set('sslmode', 'verify-full');
+    if (rootCertificate) url.searchParams.set('sslrootcert', rootCertificate);
+    return runCommand(['migrate'], { DATABASE_URL: url.href });
+  };
+
+  it('is spoken to where its certificate is of an authority that is trusted', async () => {
+    expect(await migrate('localhost', served.certFile)).toMatchObject({ exitCode: 0, stderr: '' });
+  });
+
+  it('is not where it is of another', async () => {
+    const { exitCode, stderr } = await migrate('localhost', other.certFile);
+    expect(exitCode).toBe(1);
+    expect(stderr).toMatch(/^intake-server: PostgreSQL's certificate cannot be verified .* sslrootcert/);
+    expect(stderr).not.toContain(databaseUrl.password);
+  });
+
+  it('is not where it is of no authority that the system trusts', async () => {
+    expect((await migrate('localhost')).exitCode).toBe(1);
+  });
+});

@@ -1,0 +1,22 @@
+import { execFileSync } from 'node:child_process';
+import { X509Certificate } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+/** A certificate for this machine and the key that belongs to it, each in a file. */
+export interface Certificate {
+  readonly certFile: string;
+  readonly keyFile: string;
+  readonly pem: Buffer;
+  readonly fingerprint: string;
+}
+
+export function makeCertificate(folder: string, name: string): Certificate {
+  const [certFile, keyFile] = [join(folder, `${name}-cert.pem`), join(folder, `${name}-key.pem`)];
+  const subject = ['-subj', `/CN=${name}`, '-addext', 'subjectAltName=IP:127.0.0.1,DNS:localhost'];
+  const curve = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes'];
+  const output = ['-keyout', keyFile, '-out', certFile];
+  execFileSync('openssl', ['req', '-x509', '-days', '1', ...curve, ...subject, ...output], { stdio: 'pipe' });
+  const pem = readFileSync(certFile);
+  return { certFile, keyFile, pem, fingerprint: new X509Certificate(pem).fingerprint256 };
+}
