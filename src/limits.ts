@@ -15,6 +15,8 @@ export const limits = {
   workerYoungGenerationMb: 8,
   workerIdleMs: 30_000,
   headersBytesMax: 16 * 1024,
+  /** Room for a body of which no length was announced; it doubles. */
+  bodyBytesAtFirst: 16 * 1024,
   bytesInFlightMax: 256 * 1024 * 1024,
   bytesInFlightPerOrganisationMax: 192 * 1024 * 1024,
   retryInFlightSeconds: 1,

@@ -67,14 +67,14 @@ it('only one folder knows each outside thing', () => {
   expect(users(/^node-pg-migrate$/)).toEqual(['store']);
 });
 
-it('the acceptance tests, and what they use, import nothing of the source', () => {
+it('the acceptance and security tests, and what they use, import nothing of the source', () => {
   const seen = new Set<string>();
   const visit = (file: string) => {
     if (seen.has(file)) return;
     seen.add(file);
     for (const target of importsOf(file)) if (target.endsWith('.ts')) visit(target);
   };
-  for (const file of sources.filter((source) => source.startsWith('test/acceptance/'))) visit(file);
+  for (const file of sources.filter((source) => /^test\/(acceptance|security)\//.test(source))) visit(file);
   expect([...seen].filter((file) => file.startsWith('src/'))).toEqual([]);
   expect(seen.size).toBeGreaterThan(3);
 });

@@ -1,4 +1,5 @@
 import { timingSafeEqual } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
 import type { FastifyRequest } from 'fastify';
 import type { Config } from '../config.ts';
 import { RequestError } from '../errors.ts';
@@ -78,9 +79,9 @@ export async function admitOperator(
 
 /** What no request may be, whoever asks. */
 function refuseUnsound(request: FastifyRequest, config: Config): void {
-  const hosts = countHosts(request.raw.rawHeaders);
-  if (hosts > 1 || (hosts === 0 && request.raw.httpVersion === '1.1'))
-    throw new RequestError('malformed_request');
+  // Whatever else comes on this connection was perhaps meant otherwise.
+  if (!isWellFramed(request.raw))
+    throw new RequestError('malformed_request', { headers: { connection: 'close' } });
   // Whoever watches over the process asks it directly, not through the proxy.
   const probe = request.url.startsWith('/health/');
   if (config.trustedProxy.length > 0 && request.protocol !== 'https' && !probe) {
@@ -96,6 +97,17 @@ function refuseOtherMethod({ routeOptions }: FastifyRequest): void {
 function queryOf({ routeOptions, url }: FastifyRequest): Query {
   const { operation } = routeOptions.config;
   return operation ? readQuery(operation.query ?? {}, url) : {};
+}
+
+/**
+ * The parser is stricter than most, but takes versions that there are not, and codings it does not undo as long as the
+ * last is `chunked`. Where whoever stands in front reads such a request in another way, one could be hidden in another.
+ */
+function isWellFramed({ httpVersion, rawHeaders, headers }: IncomingMessage): boolean {
+  const coding = headers['transfer-encoding'];
+  if (coding !== undefined && (coding.toLowerCase() !== 'chunked' || httpVersion !== '1.1')) return false;
+  const hosts = countHosts(rawHeaders);
+  return httpVersion === '1.1' ? hosts === 1 : httpVersion === '1.0' && hosts <= 1;
 }
 
 /** Names and values take turns in the raw headers; Node's own reading of them drops a second Host without a word. */

@@ -1,6 +1,7 @@
 import { type Detail, RequestError } from '../errors.ts';
 import { limits } from '../limits.ts';
 import { type Field, isProblem, type Scalar } from '../registry/fields.ts';
+import { shownName } from '../registry/warnings.ts';
 
 /** What was asked for, as it was read: an instant is a count, a limit a number. */
 export type Query = Record<string, Scalar>;
@@ -12,7 +13,7 @@ export function readQuery(fields: Readonly<Record<string, Field>>, url: string):
   for (const [name, value] of parametersOf(url)) {
     const field = Object.hasOwn(fields, name) ? fields[name] : undefined;
     const problem = field ? readParameter(field, name, value, query) : unknownParameter(fields);
-    if (problem) details.push({ field: name.slice(0, limits.unknownFieldNameCharactersMax), ...problem });
+    if (problem) details.push({ field: shownName(name), ...problem });
   }
   if (details.length > 0)
     throw new RequestError('invalid_request', { details: details.slice(0, limits.parameterProblemsMax) });

@@ -29,7 +29,7 @@ export function createServer(config: Config, certificate: Certificate | undefine
     logController: new LogController({ requestIdLogLabel: 'request_id', disableRequestLogging: true }),
     bodyLimit: config.bodyBytesMax,
     requestTimeout: config.requestTimeoutMs,
-    keepAliveTimeout: limits.keepAliveTimeoutMs,
+    keepAliveTimeout: Math.min(limits.keepAliveTimeoutMs, config.idleTimeoutMs),
     connectionTimeout: config.idleTimeoutMs,
     return503OnClosing: false,
     trustProxy: config.trustedProxy.length > 0 ? [...config.trustedProxy] : false,

@@ -4,7 +4,7 @@ import { RequestError } from '../errors.ts';
 import { limits } from '../limits.ts';
 import { canonicalJson } from '../registry/canonical-json.ts';
 import type { ResourceType } from '../registry/resources.ts';
-import { isRecord } from '../registry/validate.ts';
+import { isRecord, nestedTooDeeply } from '../registry/validate.ts';
 import { WarningCounter } from '../registry/warnings.ts';
 import { type BatchBuilder, builderOf, type CheckedBatch } from './batch-builder.ts';
 import { comma, endOfTokens, endOfValue, isDeeperThan, skipSpace } from './json-bytes.ts';
@@ -107,7 +107,7 @@ class Batches {
 
 /** One that is nested deeply is no record, and not worth parsing; its neighbours are. */
 function parseRecord(body: Buffer, from: number, end: number): { readonly value: unknown } | undefined {
-  if (isDeeperThan(body, recordDepthMax, from, end)) return { value: undefined };
+  if (isDeeperThan(body, recordDepthMax, from, end)) return { value: nestedTooDeeply };
   try {
     return { value: JSON.parse(body.toString('utf8', from, end)) };
   } catch {

@@ -21,6 +21,7 @@ export const problemCodes = [
   'out_of_range',
   'reference_not_found',
   'not_an_object',
+  'nested_too_deeply',
 ] as const;
 export type ProblemCode = (typeof problemCodes)[number];
 

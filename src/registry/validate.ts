@@ -19,6 +19,15 @@ const notAnObject: FieldProblem = {
   message: 'each record must be a JSON object of the fields of its type',
 };
 
+/** Stands for a record that was not even parsed. */
+export const nestedTooDeeply = Symbol('nested too deeply');
+
+const tooDeep: FieldProblem = {
+  field: null,
+  code: 'nested_too_deeply',
+  message: 'a record is nested too deeply; send a flat object of the fields of its type',
+};
+
 /**
  * Makes the check of one kind of record. The check reads each known field once, returning either the row to store or
  * what is wrong with it, and calls `onUnknownField` for every other name it meets.
@@ -28,7 +37,7 @@ export function compileCheck(fields: Record<string, Field>) {
   const known = new Set(names);
   const readRow = compileReadRow(fields);
   return function check(record: unknown, onUnknownField: (name: string) => void): Checked {
-    if (!isRecord(record)) return { problems: [notAnObject] };
+    if (!isRecord(record)) return { problems: [record === nestedTooDeeply ? tooDeep : notAnObject] };
     const row = readRow(record);
     for (const name in record) if (!known.has(name)) onUnknownField(name);
     for (const value of row)

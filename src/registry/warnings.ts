@@ -16,7 +16,7 @@ export class WarningCounter {
   #updatedInFuture = 0;
 
   readonly unknownField = (name: string): void => {
-    const cut = cutName(name);
+    const cut = shownName(name);
     const count = this.#unknownFields.get(cut);
     if (count === undefined && this.#unknownFields.size >= limits.unknownFieldNamesMax)
       this.#moreUnknownFields++;
@@ -46,11 +46,12 @@ export class WarningCounter {
   }
 }
 
-/** Cut between characters, never within one: two UTF-16 units a character are the most there are. */
-function cutName(name: string): string {
+/**
+ * A name that was sent, as an answer may repeat it: cut between characters, never within one (two UTF-16 units a
+ * character are the most there are), and without a key that was put in its place.
+ */
+export function shownName(name: string): string {
   const charactersMax = limits.unknownFieldNameCharactersMax;
-  if (name.length <= charactersMax) return name;
-  return Array.from(name.slice(0, charactersMax * 2))
-    .slice(0, charactersMax)
-    .join('');
+  const harmless = name.slice(0, charactersMax * 2).replace(/intake_\w+/g, 'intake_…');
+  return harmless.length <= charactersMax ? harmless : Array.from(harmless).slice(0, charactersMax).join('');
 }

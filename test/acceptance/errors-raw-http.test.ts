@@ -6,7 +6,7 @@ import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
 import { expectError } from '../support/expect-error.ts';
 import { rawPost, sendRaw } from '../support/raw-http.ts';
 
-/** What is not HTTP, or is HTTP that two readers could take for two different things. */
+/** What is not HTTP. What two readers could take for two different things is in security/smuggling.test.ts. */
 
 let server: BuiltServer;
 let key: string;
@@ -25,7 +25,6 @@ const upload = (headers: string[], sent: string) =>
     [`Authorization: Bearer ${key}`, 'Content-Type: application/json', ...headers],
     sent,
   );
-const chunked = (sent: string) => `${sent.length.toString(16)}\r\n${sent}\r\n0\r\n\r\n`;
 
 describe('requests that are not HTTP', () => {
   it.each([
@@ -71,101 +70,6 @@ describe('requests that are not HTTP', () => {
       200,
     );
   });
-});
-
-describe('requests that could be read in two ways', () => {
-  it.each([
-    [
-      'two different lengths',
-      (sent: string) => upload([`Content-Length: ${sent.length}`, 'Content-Length: 5'], sent),
-    ],
-    ['the same length twice', (sent) => upload(Array(2).fill(`Content-Length: ${sent.length}`), sent)],
-    ['a list of lengths', (sent) => upload([`Content-Length: ${sent.length}, ${sent.length}`], sent)],
-    ['a length with a sign', (sent) => upload([`Content-Length: +${sent.length}`], sent)],
-    ['a negative length', (sent) => upload(['Content-Length: -1'], sent)],
-    ['a length in hexadecimal', (sent) => upload([`Content-Length: 0x${sent.length.toString(16)}`], sent)],
-    ['a length beyond all numbers', (sent) => upload([`Content-Length: ${'9'.repeat(30)}`], sent)],
-    [
-      'a length and chunks',
-      (sent) => upload([`Content-Length: ${sent.length}`, 'Transfer-Encoding: chunked'], chunked(sent)),
-    ],
-    [
-      'chunks and a length',
-      (sent) => upload(['Transfer-Encoding: chunked', 'Content-Length: 4'], chunked(sent)),
-    ],
-    ['an unknown transfer encoding', (sent) => upload(['Transfer-Encoding: xchunked'], chunked(sent))],
-    [
-      'chunks that are not the last encoding',
-      (sent) => upload(['Transfer-Encoding: chunked, gzip'], chunked(sent)),
-    ],
-    [
-      'two transfer encodings',
-      (sent) => upload(['Transfer-Encoding: chunked', 'Transfer-Encoding: identity'], chunked(sent)),
-    ],
-    [
-      'a space before the colon of a transfer encoding',
-      (sent) => upload(['Transfer-Encoding : chunked'], chunked(sent)),
-    ],
-    ['a chunk with a length of 0x', (sent) => upload(['Transfer-Encoding: chunked'], `0x${chunked(sent)}`)],
-    ['a chunk with a negative length', (sent) => upload(['Transfer-Encoding: chunked'], `-${chunked(sent)}`)],
-    [
-      'a chunk longer than it says',
-      (sent) => upload(['Transfer-Encoding: chunked'], `5\r\n${sent}\r\n0\r\n\r\n`),
-    ],
-    [
-      'chunks ended by bare line feeds',
-      (sent) => upload(['Transfer-Encoding: chunked'], chunked(sent).replaceAll('\r', '')),
-    ],
-    [
-      'headers ended by bare line feeds',
-      (sent) =>
-        Buffer.from(
-          upload([`Content-Length: ${sent.length}`], sent)
-            .toString()
-            .replaceAll('\r', ''),
-        ),
-    ],
-    ['a bare line feed within the headers', (sent) => upload([`X: a\nContent-Length: ${sent.length}`], sent)],
-    [
-      'a bare carriage return within the headers',
-      (sent) => upload([`X: a\rContent-Length: ${sent.length}`], sent),
-    ],
-  ] as [string, (sent: string) => Buffer][])('%s is 400, and stores nothing', async (_what, make) => {
-    const sent = body();
-    expectError(await sendRaw(server.url, make(sent)), 400);
-    const { records } = JSON.parse(sent);
-    expect((await apiOf(server.url, key).batch('tags', records)).counts.created).toBe(1);
-  });
-
-  it('the body of a refused request is never taken for the next request', async () => {
-    const hidden = get(host, '/health/live');
-    for (const status of [401, 404, 405, 415]) {
-      const path = status === 404 ? '/nowhere' : '/v1/data/tags';
-      const authorization = status === 401 ? [] : [`Authorization: Bearer ${key}`];
-      const post = rawPost(
-        path,
-        [...authorization, `Content-Length: ${hidden.length}`, 'Content-Type: text/plain'],
-        hidden,
-      );
-      const request = status === 405 ? Buffer.from(post.toString().replace('POST', 'PUT')) : post;
-      const answers = (await receive(request, 300)).match(/HTTP\/1\.1 \d+/g);
-      expect(answers).toEqual([`HTTP/1.1 ${status}`]);
-    }
-  });
-
-  /** All that comes back within some time. */
-  function receive(bytes: Buffer, ms: number): Promise<string> {
-    const { hostname, port } = new URL(server.url);
-    return new Promise((resolve) => {
-      let text = '';
-      const socket = connect(Number(port), hostname, () => socket.write(bytes));
-      socket.on('data', (chunk) => {
-        text += chunk;
-      });
-      socket.on('error', () => {}).on('close', () => resolve(text));
-      setTimeout(() => socket.destroy(), ms);
-    });
-  }
 });
 
 describe('connections', () => {

@@ -1,6 +1,7 @@
 import { type Detail, RequestError } from '../../errors.ts';
 import { parseBody } from '../../ingest/parse-body.ts';
 import { isRecord } from '../../registry/validate.ts';
+import { shownName } from '../../registry/warnings.ts';
 import type { JsonSchema } from '../operation.ts';
 
 /** A field of a body: what openapi publishes of it, and how its value is read. */
@@ -64,7 +65,7 @@ function unknownField(name: string, fields: object): Detail {
   const known = Object.keys(fields).join(', ');
   const message =
     known === '' ? 'is not known; this request takes no fields' : `is not known; this request takes ${known}`;
-  return { field: name.slice(0, 64), code: 'unknown_field', message };
+  return { field: shownName(name), code: 'unknown_field', message };
 }
 
 export function bodySchema(fields: Record<string, BodyField>): JsonSchema {

@@ -1,0 +1,317 @@
+import { randomUUID } from 'node:crypto';
+import { connect } from 'node:net';
+import {
+  brotliCompressSync,
+  constants,
+  deflateRawSync,
+  deflateSync,
+  gzipSync,
+  zstdCompressSync,
+} from 'node:zlib';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type Answer, apiOf } from '../support/api.ts';
+import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
+import { exchangeBytes } from '../support/exchange-bytes.ts';
+import { expectError } from '../support/expect-error.ts';
+import { forgetPeak, residentMegabytes } from '../support/process-state.ts';
+import { rawPost, sendRaw } from '../support/raw-http.ts';
+import { type Served, startSteadyClient } from '../support/steady-client.ts';
+
+/**
+ * Bodies made to use up memory or time. While they are sent, another organisation's client uploads record after record,
+ * and is served as if nothing were.
+ *
+ * The bound on memory: a body may have 32 MiB. While its room doubles it is held twice, what it was copied from waits for
+ * the collector, and what is parsed of it may take several times as much, so one body is given 12 times its size. What is
+ * refused unparsed is given 5 times.
+ */
+const bodyMegabytes = 32;
+const bodyBytesMax = bodyMegabytes * 1024 * 1024;
+const refusedMegabytesMax = 5 * bodyMegabytes;
+const parsedMegabytesMax = 12 * bodyMegabytes;
+/** A neighbour may be slowed down by what keeps the processors busy; this is where being slow becomes being away. */
+const neighbourMsMax = 4_000;
+
+let server: BuiltServer;
+let key: string;
+let othersKey: string;
+beforeAll(async () => {
+  server = await startBuiltServer({ REQUEST_TIMEOUT_MS: '6000', HEADERS_TIMEOUT_MS: '6000' });
+  key = await server.createKey('acme');
+  othersKey = await server.createKey('other');
+  // What the first of everything costs is not the attack's.
+  await post(JSON.stringify({ records: [{ name: 'x'.repeat(1_000_000) }] }));
+});
+afterAll(async () => {
+  await server.stop();
+  expect(server.log.filter((line) => JSON.parse(line).level >= 50)).toEqual([]);
+});
+/** Sends bodies, which are made before: making them would keep the neighbour in this same process waiting. */
+async function attack(megabytesMax: number, send: () => Promise<void>): Promise<void> {
+  forgetPeak(server.process.pid);
+  const before = residentMegabytes(server.process.pid, 'VmRSS');
+  const neighbour = startSteadyClient(server.url, othersKey);
+  let served: Served;
+  try {
+    await send();
+  } finally {
+    served = await neighbour.stop();
+  }
+  expect(Object.keys(served.statuses)).toEqual(['200']);
+  expect(served.slowestMs).toBeLessThan(neighbourMsMax);
+  expect(residentMegabytes(server.process.pid, 'VmHWM') - before).toBeLessThan(megabytesMax);
+}
+
+function post(
+  body: string | Buffer,
+  headers: readonly string[] = [],
+  path = '/v1/data/tags',
+): Promise<Answer> {
+  const length = `Content-Length: ${Buffer.byteLength(body)}`;
+  return sendRaw(server.url, rawPost(path, [...usual(), length, ...headers], body), 20_000);
+}
+
+const usual = () => [`Authorization: Bearer ${key}`, 'Content-Type: application/json'];
+const coded = (coding: string) => [`Content-Encoding: ${coding}`];
+const tag = (extra = '') => `{"records":[{"tag_id":"${randomUUID()}","name":"x"${extra}}]}`;
+
+describe('bombs', () => {
+  const part = Buffer.alloc(64 * 1024 * 1024);
+  const gigabyte = () => Buffer.alloc(1024 * 1024 * 1024);
+  /** Blocks of one stream that may be repeated, for each begins anew. */
+  const blocks = () => {
+    const block = deflateRawSync(part, { level: 9, finishFlush: constants.Z_FULL_FLUSH });
+    return Buffer.concat(Array<Buffer>(32).fill(block));
+  };
+  const fastBrotli = { params: { [constants.BROTLI_PARAM_QUALITY]: 1 } };
+  const bombs: [what: string, coding: string, make: () => Buffer][] = [
+    ['gzip', 'gzip', () => Buffer.concat([Buffer.from('1f8b0800000000000003', 'hex'), blocks()])],
+    ['gzip of 32 members', 'gzip', () => Buffer.concat(Array<Buffer>(32).fill(gzipSync(part)))],
+    ['deflate', 'deflate', () => Buffer.concat([Buffer.from('789c', 'hex'), blocks()])],
+    ['brotli', 'br', () => brotliCompressSync(gigabyte(), fastBrotli)],
+    ['zstd', 'zstd', () => zstdCompressSync(gigabyte())],
+  ];
+
+  it.each(bombs)('of %s are 413, one after the other and four at once', async (_what, coding, make) => {
+    const bomb = make();
+    expect(bomb.length).toBeLessThan(4 * 1024 * 1024);
+    await attack(refusedMegabytesMax, async () => {
+      for (const path of ['/v1/data/tags', '/user-interactions'])
+        expectError(await post(bomb, coded(coding), path), 413);
+    });
+    await attack(4 * refusedMegabytesMax, async () => {
+      const answers = await Promise.all(Array.from({ length: 4 }, () => post(bomb, coded(coding))));
+      for (const answer of answers) expectError(answer, 413);
+    });
+  });
+
+  it('within bombs are not opened twice', async () => {
+    const twice = gzipSync(gzipSync(part));
+    await attack(refusedMegabytesMax, async () => {
+      for (const coding of ['gzip, gzip', 'gzip,gzip,gzip', 'gzip, br', 'br, gzip', 'gzip, identity'])
+        expectError(await post(twice, coded(coding)), 415);
+      expectError(await post(twice, [...coded('gzip'), ...coded('gzip')]), 415);
+      expectError(await post(twice, coded('gzip')), 400);
+    });
+  });
+
+  it('that are none, of several members, are taken', async () => {
+    const sent = tag();
+    const members = [sent.slice(0, 20), sent.slice(20)].map((text) => gzipSync(text));
+    expect((await post(Buffer.concat(members), coded('gzip'))).status).toBe(200);
+  });
+});
+
+describe('bodies of 32 MiB', () => {
+  const padded = (bytes: number) => Buffer.from(tag().padEnd(bytes, ' '));
+  const codings: [string, (bytes: Buffer) => Buffer][] = [
+    ['identity', (bytes) => bytes],
+    ['gzip', (bytes) => gzipSync(bytes, { level: 1 })],
+    ['deflate', (bytes) => deflateSync(bytes, { level: 1 })],
+    ['br', (bytes) => brotliCompressSync(bytes, { params: { [constants.BROTLI_PARAM_QUALITY]: 1 } })],
+    ['zstd', (bytes) => zstdCompressSync(bytes)],
+  ];
+  it.each(codings)('in %s are taken, and with one byte more they are 413', async (coding, compress) => {
+    const [largest, tooLarge] = [compress(padded(bodyBytesMax)), compress(padded(bodyBytesMax + 1))];
+    await attack(parsedMegabytesMax, async () => {
+      expect((await post(largest, coded(coding))).status).toBe(200);
+      expectError(await post(tooLarge, coded(coding)), 413);
+    });
+  });
+
+  it('and one byte, in chunks, are 413', async () => {
+    const bytes = padded(bodyBytesMax + 1);
+    const head = rawPost('/v1/data/tags', [...usual(), 'Transfer-Encoding: chunked']);
+    const size = Buffer.from(`${bytes.length.toString(16)}\r\n`);
+    const request = Buffer.concat([head, size, bytes, Buffer.from('\r\n0\r\n\r\n')]);
+    await attack(refusedMegabytesMax, async () => expectError(await sendRaw(server.url, request), 413));
+  });
+});
+
+describe('bodies that are nested', () => {
+  const arrays = (levels: number) => '['.repeat(levels) + ']'.repeat(levels);
+  const objects = (levels: number) => `${'{"a":'.repeat(levels)}1${'}'.repeat(levels)}`;
+  const mixed = (levels: number) => `${'[{"a":'.repeat(levels / 2)}1${'}]'.repeat(levels / 2)}`;
+  const deep = 100_000;
+  const cases: [what: string, make: () => string][] = [
+    ['arrays as the body', () => arrays(deep)],
+    ['objects as the body', () => objects(deep)],
+    ['arrays that are not closed', () => '['.repeat(deep)],
+    ['objects that are not closed', () => '{"a":'.repeat(deep)],
+    ['arrays as records', () => `{"records":${arrays(deep)}}`],
+    ['arrays as a record', () => `{"records":[${arrays(deep)}]}`],
+    ['objects as a record', () => `{"records":[${objects(deep)}]}`],
+    ['arrays in a field', () => `{"records":[{"tag_id":"${randomUUID()}","name":${arrays(deep)}}]}`],
+    ['objects in an unknown field', () => tag(`,"more":${objects(deep)}`)],
+    ['both by turns in an unknown field', () => tag(`,"more":${mixed(deep)}`)],
+    ['arrays beside the records', () => `{"more":${arrays(deep)},${tag().slice(1)}`],
+    ['arrays behind a string with an escaped quote', () => tag(`,"q":"\\\\\\"","more":${arrays(deep)}`)],
+    ['arrays behind a string that ends with a backslash', () => tag(`,"q":"\\\\","more":${arrays(deep)}`)],
+    ['arrays in an interaction', () => `{"interaction_type":"SHARE","city":${arrays(deep)}}`],
+    ['16 million arrays', () => arrays(16_000_000)],
+  ];
+  const codings: [string, (text: string) => Buffer][] = [
+    ['identity', (text) => Buffer.from(text)],
+    ['gzip', (text) => gzipSync(text)],
+    ['br', (text) => brotliCompressSync(text, { params: { [constants.BROTLI_PARAM_QUALITY]: 1 } })],
+    ['zstd', (text) => zstdCompressSync(text)],
+    ['deflate', (text) => deflateSync(text)],
+  ];
+
+  /** As a whole, or where the rest of the body is sound, the one record. */
+  function expectRefused(answer: Answer): void {
+    const failed = { status: 400, body: { batches: [{ data: { counts: { failed: 1 } } }] } };
+    if (answer.body.batches === undefined) expectError(answer, 400);
+    else expect(answer).toMatchObject(failed);
+  }
+
+  it.each(cases)('100,000 levels deep, %s, are 400 however they are sent', async (_what, make) => {
+    const text = make();
+    const few = text.length > 10_000_000 ? 1 : codings.length;
+    const bodies = codings
+      .slice(0, few)
+      .map(([coding, compress]) => [coded(coding), compress(text)] as const);
+    await attack(refusedMegabytesMax, async () => {
+      for (const path of ['/v1/data/tags', '/user-interactions']) {
+        for (const [headers, body] of bodies) expectRefused(await post(body, headers, path));
+        expectRefused(await post(text, [`Idempotency-Key: ${randomUUID()}`], path));
+      }
+      expectRefused(await post(text, [], '/v1/data/tags?dry_run=true'));
+    });
+  });
+
+  it('32 levels deep are taken, and of one more the record says so, not its neighbours', async () => {
+    // The body, its records and the record are three.
+    for (const nest of [arrays, objects]) {
+      expect((await post(tag(`,"more":${nest(29)}`))).status).toBe(200);
+      const [good, deeper] = [tag(), tag(`,"more":${nest(30)}`)].map((body) => body.slice(12, -2));
+      const { status, body } = await post(`{"records":[${good},${deeper},${good}]}`);
+      expect(status).toBe(207);
+      const { counts, errors } = body.batches[0].data;
+      expect(counts).toMatchObject({ received: 3, failed: 1 });
+      expect(errors).toEqual([
+        {
+          index: 1,
+          id: null,
+          field: null,
+          code: 'nested_too_deeply',
+          message: expect.stringMatching(/flat/),
+        },
+      ]);
+    }
+  });
+
+  it('beside the records, one level more than 32 is 400 for all', async () => {
+    expect((await post(`{"more":${arrays(31)},${tag().slice(1)}`)).status).toBe(200);
+    const refused = await post(`{"more":${arrays(32)},${tag().slice(1)}`);
+    expectError(refused, 400);
+    expect(refused.body.message).toMatch(/nested/);
+  });
+
+  it('in nothing but the text of a string, or side by side, are not nested', async () => {
+    for (const text of ['['.repeat(900), '{'.repeat(900), '\\"['.repeat(200), `\\\\\\"${'{'.repeat(100)}`])
+      expect((await post(`{"records":[{"tag_id":"${randomUUID()}","name":"${text}"}]}`)).status).toBe(200);
+    expect((await post(tag(`,"more":[${'[],'.repeat(1_000)}[]]`))).status).toBe(200);
+  });
+});
+
+describe('names and values of many megabytes', () => {
+  const long = 'k'.repeat(30 * 1024 * 1024);
+  const many = () => Array.from({ length: 300_000 }, (_, at) => `"k${at}":${at}`).join();
+  it.each([
+    ['a name of 30 MB', 200, () => tag(`,"${long}":1`)],
+    ['a value of 30 MB that is ignored', 200, () => tag(`,"more":"${long}"`)],
+    ['a value of 30 MB', 400, () => `{"records":[{"tag_id":"${randomUUID()}","name":"${long}"}]}`],
+    ['an id of 30 MB', 400, () => `{"records":[{"tag_id":"${long}","name":"x"}]}`],
+    ['a number of 30 MB', 200, () => tag(`,"more":${'9'.repeat(long.length)}`)],
+    ['300,000 names', 200, () => tag(`,${many()}`)],
+    ['a name of 30 MB beside the records', 400, () => `{"${long}":1}`],
+  ] as [string, number, () => string][])('%s is %i, and the answer is short', async (_what, status, make) => {
+    const body = make();
+    await attack(parsedMegabytesMax, async () => {
+      const answer = await post(body);
+      const short = JSON.stringify(answer.body).length < 10_000;
+      expect({ status: answer.status, short }).toEqual({ status, short: true });
+    });
+  });
+});
+
+describe('bodies that come oddly', () => {
+  it('a byte to a chunk they are taken, and cost no more than others', async () => {
+    const bytes = 1024 * 1024;
+    const sent = tag();
+    const request = Buffer.concat([
+      rawPost('/v1/data/tags', [...usual(), 'Transfer-Encoding: chunked']),
+      Buffer.from(`${sent.length.toString(16)}\r\n${sent}\r\n`),
+      Buffer.alloc(bytes * 6, '1\r\n \r\n'),
+      Buffer.from('0\r\n\r\n'),
+    ]);
+    await attack(refusedMegabytesMax, async () => {
+      expect((await sendRaw(server.url, request, 20_000)).status).toBe(200);
+    });
+  });
+
+  it('a byte to a packet they are taken', async () => {
+    const sent = tag();
+    const request = rawPost(
+      '/v1/data/tags',
+      [...usual(), `Content-Length: ${sent.length}`, 'Connection: close'],
+      sent,
+    );
+    const { hostname, port } = new URL(server.url);
+    const socket = connect(Number(port), hostname).setNoDelay();
+    const answer = socket.toArray();
+    for (const byte of request) await new Promise((resolve) => socket.write(Buffer.from([byte]), resolve));
+    expect(Buffer.concat(await answer).toString()).toMatch(/^HTTP\/1\.1 200 /);
+  });
+
+  it('longer than they say they are 400, and the rest is no request', async () => {
+    const sent = tag();
+    const bytes = rawPost('/v1/data/tags', [...usual(), `Content-Length: ${sent.length - 5}`], sent);
+    const { statuses, closed } = await exchangeBytes(server.url, bytes);
+    expect(new Set(statuses)).toEqual(new Set([400]));
+    expect(closed).toBe(true);
+  });
+
+  it('shorter than they say they are 408 in time, and nothing is stored', async () => {
+    const sent = tag();
+    const bytes = rawPost('/v1/data/tags', [...usual(), `Content-Length: ${sent.length + 5}`], sent);
+    const { statuses, closed } = await exchangeBytes(server.url, bytes, 12_000);
+    expect({ statuses, closed }).toEqual({ statuses: [408], closed: true });
+    const { records } = JSON.parse(sent);
+    expect((await apiOf(server.url, key).batch('tags', records)).counts.created).toBe(1);
+  });
+
+  it('broken off they are nothing', async () => {
+    const sent = tag();
+    for (const length of [sent.length + 5, bodyBytesMax]) {
+      const bytes = rawPost('/v1/data/tags', [...usual(), `Content-Length: ${length}`], sent);
+      const { hostname, port } = new URL(server.url);
+      const socket = connect(Number(port), hostname, () => socket.end(bytes));
+      const said = Buffer.concat(await socket.on('error', () => {}).toArray()).toString();
+      expect(said).not.toMatch(/^HTTP\/1\.1 [25]/);
+    }
+    const { records } = JSON.parse(sent);
+    expect((await apiOf(server.url, key).batch('tags', records)).counts.created).toBe(1);
+  });
+});

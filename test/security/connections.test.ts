@@ -1,0 +1,268 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
+import { createInterface } from 'node:readline';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { apiOf } from '../support/api.ts';
+import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
+import { forgetPeak, openSockets, residentMegabytes } from '../support/process-state.ts';
+import { queryDatabase } from '../support/query-database.ts';
+import { rawPost } from '../support/raw-http.ts';
+import { startSteadyClient } from '../support/steady-client.ts';
+
+/** Connections that are held open to use them up: slow ones, silent ones, more than there may be. */
+
+const openConnections = fileURLToPath(new URL('../support/open-connections.ts', import.meta.url));
+
+function openTo(url: string): Socket {
+  const { hostname, port } = new URL(url);
+  return connect(Number(port), hostname)
+    .setNoDelay()
+    .on('error', () => {});
+}
+
+interface Ended {
+  readonly said: string;
+  readonly afterMs: number;
+}
+
+/** What a connection was told before the server ended it, and when; rejects when it is still open after `withinMs`. */
+async function endOf(socket: Socket, withinMs: number): Promise<Ended> {
+  const started = performance.now();
+  let said = '';
+  socket.on('data', (bytes) => {
+    said += bytes.toString('latin1');
+  });
+  const timer = setTimeout(() => socket.destroy(new Error('still open')), withinMs);
+  const failed = await new Promise<Error | undefined>((resolve) => {
+    socket.once('end', () => resolve(undefined)).once('close', () => resolve(undefined));
+    socket.once('error', (error: NodeJS.ErrnoException) => resolve(error.code ? undefined : error));
+  });
+  clearTimeout(timer);
+  socket.destroy();
+  if (failed) throw failed;
+  return { said, afterMs: performance.now() - started };
+}
+
+/** Sends a byte a second, whatever becomes of it. */
+function drip(socket: Socket, bytes: string): void {
+  let at = 0;
+  const timer = setInterval(() => socket.writable && socket.write(bytes[at++ % bytes.length]!), 1_000);
+  socket.once('close', () => clearInterval(timer));
+}
+
+describe('connections on which a request never becomes whole', () => {
+  const headersMs = 2_000;
+  const requestMs = 3_000;
+  const idleMs = 4_000;
+  /** How long after its time a connection may be noticed: the server looks at all of them now and then. */
+  const graceMs = 2_500;
+  let server: BuiltServer;
+  let key: string;
+  beforeAll(async () => {
+    server = await startBuiltServer({
+      HEADERS_TIMEOUT_MS: String(headersMs),
+      REQUEST_TIMEOUT_MS: String(requestMs),
+      IDLE_TIMEOUT_MS: String(idleMs),
+    });
+    key = await server.createKey('acme');
+  });
+  afterAll(() => server.stop());
+
+  async function expectCut(sockets: Socket[], timeoutMs: number, status: RegExp): Promise<void> {
+    const neighbour = startSteadyClient(server.url, key);
+    try {
+      for (const { said, afterMs } of await Promise.all(
+        sockets.map((socket) => endOf(socket, timeoutMs + graceMs)),
+      )) {
+        expect(said).toMatch(status);
+        expect(afterMs).toBeGreaterThan(timeoutMs - 500);
+      }
+    } finally {
+      for (const socket of sockets) socket.destroy();
+      expect(Object.keys((await neighbour.stop()).statuses)).toEqual(['200']);
+    }
+  }
+
+  it.concurrent('200 that send a byte of their headers a second are 408 in time', async () => {
+    const sockets = Array.from({ length: 200 }, () => openTo(server.url));
+    for (const socket of sockets) {
+      socket.write('GET /health/live HTTP/1.1\r\nHost: localhost\r\nX: ');
+      drip(socket, 'x');
+    }
+    await expectCut(sockets, headersMs, /^HTTP\/1\.1 408 /);
+  });
+
+  it.concurrent('those that send a byte of their body a second are 408 in time', async () => {
+    const sockets = Array.from({ length: 50 }, () => openTo(server.url));
+    const headers = [`Authorization: Bearer ${key}`, 'Content-Type: application/json'];
+    for (const [at, socket] of sockets.entries()) {
+      const inChunks = at % 2 === 0;
+      const framing = inChunks ? 'Transfer-Encoding: chunked' : 'Content-Length: 1000';
+      socket.write(rawPost('/v1/data/tags', [...headers, framing], inChunks ? '3e8\r\n' : ''));
+      drip(socket, ' ');
+    }
+    await expectCut(sockets, requestMs, /^HTTP\/1\.1 408 /);
+  });
+
+  it.concurrent('those that say nothing at all are ended in time', async () => {
+    const sockets = Array.from({ length: 50 }, () => openTo(server.url));
+    await expectCut(sockets, headersMs, /^(HTTP\/1\.1 408 |$)/);
+  });
+
+  it.concurrent('those that say nothing more after an answer are ended in time', async () => {
+    const sockets = Array.from({ length: 50 }, () => openTo(server.url));
+    for (const socket of sockets) socket.write('GET /health/live HTTP/1.1\r\nHost: localhost\r\n\r\n');
+    await expectCut(sockets, idleMs, /^HTTP\/1\.1 200 [\s\S]*\}$/);
+  });
+
+  it.concurrent('those that begin a second request and never end it are 408 in time', async () => {
+    const sockets = Array.from({ length: 50 }, () => openTo(server.url));
+    const whole = 'GET /health/live HTTP/1.1\r\nHost: localhost\r\n\r\n';
+    for (const socket of sockets) {
+      socket.write(`${whole}${whole.slice(0, -2)}X: `);
+      drip(socket, 'x');
+    }
+    await expectCut(sockets, headersMs, /^HTTP\/1\.1 200 [\s\S]*HTTP\/1\.1 408 /);
+  });
+});
+
+describe('those who do not read what they asked for', () => {
+  const records = 150_000;
+  /** An export of these is some 45 MB; one answer and one query in flight for each reader are a few of them. */
+  const readers = 30;
+  const growthMaxMb = 200;
+  /** Longer than a neighbour waits for its answer on a busy machine, for nothing moves on its connection meanwhile. */
+  const idleMs = 4_000;
+  let server: BuiltServer;
+  let key: string;
+  beforeAll(async () => {
+    server = await startBuiltServer({ IDLE_TIMEOUT_MS: String(idleMs) });
+    key = await server.createKey('acme');
+    await queryDatabase(
+      server.databaseUrl,
+      `insert into shops (organisation_id, shop_id, name, region, is_deleted)
+       select organisation_id, md5(n::text)::uuid, repeat('x', 200), 'GB', false
+       from organisations cross join generate_series(1, ${records}) n`,
+    );
+  }, 60_000);
+  afterAll(() => server.stop());
+
+  const ask = (accept: string) =>
+    `GET /v1/data/shops?limit=1000 HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${key}\r\n` +
+    `Accept: ${accept}\r\n\r\n`;
+
+  it.each([
+    ['exports', () => ask('application/x-ndjson').replace('?limit=1000', '')],
+    ['pages, ten in a row', () => ask('*/*').repeat(10)],
+  ])('%s: take no memory, keep nobody waiting, and are ended in time', async (_what, request) => {
+    forgetPeak(server.process.pid);
+    const before = residentMegabytes(server.process.pid, 'VmRSS');
+    const neighbour = startSteadyClient(server.url, key);
+    const others = openSockets(server.process.pid);
+    const sockets = Array.from({ length: readers }, () => openTo(server.url).pause());
+    for (const socket of sockets) socket.write(request());
+    await expect
+      .poll(() => openSockets(server.process.pid), { timeout: idleMs })
+      .toBeGreaterThanOrEqual(readers);
+    // What is still on its way to them counts as moving once, so it may take twice as long, and the queries before it.
+    // The connections to the database are some of its sockets, and come and go.
+    const isOver = () => openSockets(server.process.pid) < others + readers / 2;
+    await expect.poll(isOver, { timeout: 6 * idleMs, interval: 100 }).toBe(true);
+    const growth = residentMegabytes(server.process.pid, 'VmHWM') - before;
+    const { statuses, slowestMs } = await neighbour.stop();
+    for (const socket of sockets) socket.destroy();
+    expect({ statuses: Object.keys(statuses), isOver: isOver() }).toEqual({
+      statuses: ['200'],
+      isOver: true,
+    });
+    expect(slowestMs).toBeLessThan(5_000);
+    expect(growth).toBeLessThan(growthMaxMb);
+  });
+
+  it('but slowly read get all of it', async () => {
+    const socket = openTo(server.url);
+    socket.write(
+      ask('application/x-ndjson')
+        .replace('?limit=1000', '')
+        .replace('\r\n\r\n', '\r\nConnection: close\r\n\r\n'),
+    );
+    let lines = 0;
+    let pieces = 0;
+    for await (const piece of socket) {
+      for (const byte of piece as Buffer) if (byte === 0x0a) lines++;
+      // Twice it rests for longer than a connection on which nothing moves may last, but for a sip.
+      if (++pieces % 200 === 0 && pieces <= 800) await sleep(idleMs / 2);
+    }
+    expect(lines).toBeGreaterThanOrEqual(records);
+  });
+});
+
+describe('connections in great number', () => {
+  it('10,000 idle ones are held in bounded memory, and a client is served beside them', async () => {
+    // Some 10 kB of ours to a connection: its socket, its parser and their timers.
+    const growthMaxMb = 250;
+    const p99MaxMs = 500;
+    const server = await startBuiltServer({ HEADERS_TIMEOUT_MS: '60000' });
+    const key = await server.createKey('acme');
+    await apiOf(server.url, key).get('/v1/data');
+    forgetPeak(server.process.pid);
+    const before = residentMegabytes(server.process.pid, 'VmRSS');
+    const { port } = new URL(server.url);
+    const child = spawn(process.execPath, [openConnections, port, '10000'], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    try {
+      const [open] = await once(createInterface({ input: child.stdout }), 'line');
+      expect(Number(open)).toBe(10_000);
+      const neighbour = startSteadyClient(server.url, key);
+      await sleep(3_000);
+      const { statuses, p99Ms } = await neighbour.stop();
+      const growth = residentMegabytes(server.process.pid, 'VmHWM') - before;
+      console.log(
+        `beside 10,000 connections p99 is ${p99Ms.toFixed(0)} ms; they take ${growth.toFixed(0)} MB`,
+      );
+      expect(Object.keys(statuses)).toEqual(['200']);
+      expect(p99Ms).toBeLessThan(p99MaxMs);
+      expect(growth).toBeLessThan(growthMaxMb);
+    } finally {
+      child.kill('SIGKILL');
+      await server.stop();
+    }
+  });
+
+  it('more than CONNECTIONS_MAX are closed at once, and the server lives on', async () => {
+    const server = await startBuiltServer({ CONNECTIONS_MAX: '50' });
+    const sockets: Socket[] = [];
+    try {
+      for (let at = 0; at < 50; at++) {
+        const socket = openTo(server.url);
+        sockets.push(socket);
+        socket.write('GET /health/live HTTP/1.1\r\nHost: localhost\r\n\r\n');
+        const [said] = await once(socket, 'data');
+        expect(String(said)).toMatch(/^HTTP\/1\.1 200 /);
+      }
+      for (let at = 0; at < 20; at++) {
+        const { said, afterMs } = await endOf(openTo(server.url), 2_000);
+        expect({ said, soon: afterMs < 1_000 }).toEqual({ said: '', soon: true });
+      }
+      for (const socket of sockets) expect(socket.readable).toBe(true);
+      sockets.pop()!.destroy();
+      await expect
+        .poll(() =>
+          apiOf(server.url)
+            .get('/health/live')
+            .then(
+              ({ status }) => status,
+              () => 0,
+            ),
+        )
+        .toBe(200);
+    } finally {
+      for (const socket of sockets) socket.destroy();
+      await server.stop();
+    }
+  });
+});

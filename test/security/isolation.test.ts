@@ -1,0 +1,361 @@
+import { randomUUID } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { afterEach, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import { idFieldOf, type TestRecord } from '../acceptance/record-types.ts';
+import { allPages } from '../support/all-pages.ts';
+import { type Api, apiOf } from '../support/api.ts';
+import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
+import { overviewOf } from '../support/overview.ts';
+import { queryDatabase } from '../support/query-database.ts';
+import { listRejections, type Rejection, summariseRejections } from '../support/rejections.ts';
+import {
+  attackersDay,
+  foreign,
+  interactionWith,
+  recordOf,
+  referencesOf,
+  rowsOfVictim,
+  shared,
+  storeAttackers,
+  storeVictims,
+  taken,
+  types,
+  type Victims,
+  victimsWord,
+} from './two-organisations.ts';
+
+/**
+ * Two organisations in one database, one of which tries every operation on what is the other's. The victim acts only
+ * before the tests begin; after each of them every row of its own lies where it lay.
+ */
+
+interface Parameter {
+  readonly name: string;
+  readonly in: 'query' | 'path' | 'header';
+}
+
+interface Operation {
+  readonly id: string;
+  readonly method: string;
+  readonly path: string;
+  readonly parameters: readonly Parameter[];
+}
+
+const { paths } = JSON.parse(readFileSync(new URL('../../openapi.json', import.meta.url), 'utf8'));
+const operations: Operation[] = Object.keys(paths).flatMap((path) =>
+  Object.keys(paths[path]).map((method) => {
+    const { operationId, parameters = [] } = paths[path][method];
+    return { id: operationId, method: method.toUpperCase(), path, parameters };
+  }),
+);
+let server: BuiltServer;
+let victim: Api;
+let attacker: Api;
+let attackersKey: string;
+let victimId: string;
+let victims: Victims;
+let rowsBefore: Record<string, string[]>;
+let overviewBefore: unknown;
+
+beforeAll(async () => {
+  server = await startBuiltServer();
+  const victimsKey = await server.createKey('victim');
+  attackersKey = await server.createKey('attacker');
+  victim = apiOf(server.url, victimsKey);
+  attacker = apiOf(server.url, attackersKey);
+  const [row] = await queryDatabase<{ organisation_id: string }>(
+    server.databaseUrl,
+    `select organisation_id from organisations where slug = 'victim'`,
+  );
+  victimId = row!.organisation_id;
+  const { values, own } = await storeVictims(victim);
+  victims = { values, own: [...own, victimId, victimsKey.split('_')[1]!] };
+  await storeAttackers(attacker);
+  rowsBefore = await rowsOfVictim(server.databaseUrl, victimId);
+  overviewBefore = await overviewOf(victim);
+  return () => server.stop();
+}, 60_000);
+
+afterEach(async () => {
+  expect(await rowsOfVictim(server.databaseUrl, victimId)).toEqual(rowsBefore);
+  expect(await overviewOf(victim)).toEqual(overviewBefore);
+});
+
+interface Question {
+  readonly method?: string;
+  readonly path: string;
+  readonly body?: unknown;
+  readonly headers?: Record<string, string>;
+}
+
+/** What the attacker is answered: status, headers and bytes, without what is another for every request. */
+async function askAsAttacker(question: Question): Promise<string> {
+  const { status, headers, text } = await send(question);
+  const asked = decodeURIComponent(JSON.stringify(question));
+  const { method = 'GET', path } = question;
+  for (const own of victims.own.filter((one) => !asked.includes(one)))
+    expect(text, `an answer to ${method} ${path}`).not.toContain(own);
+  const requestId = headers.get('x-request-id')!;
+  const told = [...headers].filter(([name]) => !/^(date|x-request-id|ratelimit.*)$/.test(name));
+  return `${status} ${JSON.stringify(told)} ${text}`
+    .replaceAll(requestId, '<request>')
+    .replace(/"batch_id":"[0-9a-f-]{36}"/g, '"batch_id":"<batch>"');
+}
+
+async function send({ method = 'GET', path, body, headers = {} }: Question) {
+  const answer = await fetch(server.url + path, {
+    method,
+    headers: {
+      authorization: `Bearer ${attackersKey}`,
+      ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+      ...headers,
+    },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+  });
+  return { status: answer.status, headers: answer.headers, text: await answer.text() };
+}
+
+/** Every record of a type that the attacker can export. */
+async function exportOf(type: string): Promise<TestRecord[]> {
+  const headers = { accept: 'application/x-ndjson' };
+  const { text } = await send({ path: `/v1/data/${type}?include_deleted=true`, headers });
+  return text
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line));
+}
+
+/** The nearest value that is nobody's, of the same length: an answer may not tell it from the victim's. */
+const neighbourOf = (value: string) => value.slice(0, -1) + (value.endsWith('0') ? '1' : '0');
+
+/** Asks the same of what is the victim's and of what is nobody's; what was asked for is the one thing that may differ. */
+async function expectNoDifference(questionOf: (value: string) => Question, value: string): Promise<string> {
+  const [theirs, nobodys] = [value, neighbourOf(value)];
+  const answers: string[] = [];
+  for (const one of [theirs, nobodys])
+    answers.push((await askAsAttacker(questionOf(one))).replaceAll(one, '<asked>'));
+  expect(answers[0]).toBe(answers[1]);
+  return answers[0]!;
+}
+
+/** Parameters that name nothing of anybody's. */
+const neutral = new Set(
+  `dry_run stored_since include_deleted limit type status from to code field interaction_type item_type source
+   Idempotency-Key`.split(/\s+/),
+);
+
+describe('what names something of another organisation is answered as what names nothing', () => {
+  const asked = operations.flatMap((operation) =>
+    operation.parameters
+      .filter(({ name }) => !neutral.has(name))
+      .map((parameter) => [operation.id, parameter.name, operation, parameter] as const),
+  );
+
+  it('there is a value of the victim’s for every parameter of every operation', () => {
+    const missing = asked.filter(([, name]) => victims.values[name] === undefined);
+    const advice = 'add a value of the victim’s to `values`, or the name to `neutral`';
+    expect(missing.map(([id, name]) => `${id} takes ${name}: ${advice}`)).toEqual([]);
+  });
+
+  it.each(asked)('%s by %s', async (id, name, { method, path }, parameter) => {
+    const ofType = typeOf(id);
+    const value = name === 'cursor' && ofType ? foreign[ofType]! : victims.values[name]!;
+    const questionOf = (one: string, more = ''): Question => ({
+      method,
+      path:
+        parameter.in === 'path'
+          ? path.replace(`{${name}}`, one)
+          : `${path}?${name}=${encodeURIComponent(one)}${more}`,
+    });
+    const answer = await expectNoDifference(questionOf, value);
+    if (parameter.in === 'path') expect(answer).toMatch(/^404 /);
+    else expect(answer).toMatch(/^200 /);
+    if (!id.startsWith('list-') || !ofType) return;
+    const headers = { accept: 'application/x-ndjson' };
+    const lines = await expectNoDifference((one) => ({ ...questionOf(one), headers }), value);
+    expect(lines).toContain('application/x-ndjson');
+    expect(await expectNoDifference((one) => questionOf(one, '&include_deleted=true'), value)).toMatch(
+      /^200 /,
+    );
+  });
+});
+
+/** The record type of an operation such as list-shop-tags. */
+function typeOf(id: string): string | undefined {
+  const [, type = ''] = /^(?:upload|list|get)-(.+)$/.exec(id) ?? [];
+  return types.includes(type) ? type : undefined;
+}
+
+const rules: Record<string, (operation: Operation) => Promise<void>> = {
+  'upload-<type>': async ({ id }) => {
+    const type = typeOf(id)!;
+    await uploadsReferToNothingForeign(type);
+    await uploadsTakeForeignIds(type);
+    await uploadsKnowNoForeignIdempotencyKey(type);
+  },
+  'list-<type>': async ({ id, path }) => {
+    const type = typeOf(id)!;
+    const query = { include_deleted: 'true', stored_since: '1970-01-01T00:00:00Z', limit: '1' };
+    const pages = await allPages<TestRecord>(attacker, path, 'records', query);
+    const own = pages.flat();
+    expect(own.map((record) => record[idFieldOf(type)])).toContain(shared[type]);
+    expect(own.filter(({ created }) => created !== `${attackersDay}T00:00:00Z`)).toEqual([]);
+    expect(await exportOf(type)).toEqual(own);
+    await askAsAttacker({ path: `${path}?include_deleted=true&limit=1000` });
+  },
+  'get-<type>': async ({ id, path }) => {
+    const { status, body } = await attacker.get(path.replace(/\{\w+\}/, shared[typeOf(id)!]!));
+    expect({ status, body }).toMatchObject({ status: 200, body: { created: `${attackersDay}T00:00:00Z` } });
+    expect(JSON.stringify(body)).not.toContain(victimsWord);
+  },
+  'get-overview': async () => {
+    const overview = await overviewOf(attacker);
+    const open = await listRejections(attacker, { limit: '1000' });
+    for (const type of types) {
+      const counts = {
+        records: (await exportOf(type)).length,
+        open_rejections: open.filter((one) => one.type === type).length,
+      };
+      expect(overview[type]).toMatchObject(counts);
+    }
+    expect(overview).not.toEqual(overviewBefore);
+  },
+  'list-requests': async ({ path }) => {
+    const pages = await allPages<{ key_id: string }>(attacker, path, 'requests', { limit: '10' });
+    expect(pages.length).toBeGreaterThan(1);
+    expect([...new Set(pages.flat().map(({ key_id }) => key_id))]).toEqual([attackersKey.split('_')[1]]);
+    await askAsAttacker({ path: `${path}?limit=100` });
+  },
+  'get-request': async ({ path }) => {
+    const { body } = await attacker.get('/v1/requests?limit=1');
+    await askAsAttacker({ path: path.replace(/\{\w+\}/, body.requests[0].request_id) });
+  },
+  'list-rejections': async ({ path }) => {
+    const own = (await allPages<Rejection>(attacker, path, 'rejections', { limit: '10' })).flat();
+    expect(own.length).toBeGreaterThanOrEqual(types.length);
+    expect(own.filter(({ rejection_id }) => victims.own.includes(rejection_id))).toEqual([]);
+    await askAsAttacker({ path: `${path}?limit=1000` });
+  },
+  'summarise-rejections': async ({ path }) => {
+    const own = await listRejections(attacker, { limit: '1000', code: 'wrong_type' });
+    const groups = await summariseRejections(attacker, { code: 'wrong_type' });
+    expect(groups.reduce((sum, { count }) => sum + count, 0)).toBe(own.length);
+    await askAsAttacker({ path });
+  },
+  'replay-rejections': async ({ path }) => {
+    const own = await listRejections(attacker, { limit: '1000' });
+    const { body } = await attacker.send(path, { method: 'POST' });
+    const tried = body.batches.flatMap(
+      ({ data }: { data: { counts: { received: number } } }) => data.counts.received,
+    );
+    expect(tried.reduce((sum: number, count: number) => sum + count, 0)).toBe(own.length);
+    expect(body.remaining).toBe(own.length);
+    await askAsAttacker({ method: 'POST', path });
+  },
+  'discard-rejections': async ({ path }) => {
+    const own = await listRejections(attacker, { limit: '1000' });
+    const { body } = await attacker.send(path, { method: 'DELETE' });
+    expect(body).toEqual({ discarded: own.length });
+    expect(await listRejections(victim)).toHaveLength(types.length + 1);
+  },
+  'record-interaction': async ({ path }) => {
+    const post = (body: object, headers = {}) => ({ method: 'POST', path, body, headers });
+    const item = (id: string) => post(interactionWith(id));
+    const student = (student_id: string) => post(interactionWith(shared.shops!, { student_id }));
+    expect(await expectNoDifference(item, foreign.shops!)).toMatch(/^400 .*reference_not_found/);
+    expect(await expectNoDifference(student, foreign.customers!)).toMatch(/^400 .*reference_not_found/);
+    // The victim's key with another body would be 422 if it were known here.
+    const key = { 'idempotency-key': victimsWord };
+    const { status, body } = await attacker.post(path, interactionWith(shared.shops!), key);
+    expect({ status, body }).toMatchObject({ status: 201, body: { user_id: null } });
+    expect(victims.own).not.toContain(body.interaction_id);
+  },
+  'list-interactions': async ({ path }) => {
+    const own = (await allPages<{ user_id: string }>(attacker, path, 'interactions', { limit: '1' })).flat();
+    expect(own.length).toBeGreaterThan(0);
+    expect(own.filter(({ user_id }) => user_id !== null)).toEqual([]);
+    await askAsAttacker({ path });
+  },
+  'get-interaction': async ({ path }) => {
+    const { body } = await attacker.get('/user-interactions?limit=1');
+    await askAsAttacker({ path: path.replace(/\{\w+\}/, body.interactions[0].interaction_id) });
+  },
+  'health-live': saysTheSameToAll,
+  'health-ready': saysTheSameToAll,
+};
+
+async function saysTheSameToAll({ path }: Operation): Promise<void> {
+  const answers = [];
+  for (const api of [victim, attacker, apiOf(server.url)]) answers.push((await api.get(path)).body);
+  expect(answers).toEqual(Array(3).fill({ status: 'ok' }));
+}
+
+async function uploadsReferToNothingForeign(type: string): Promise<void> {
+  const id = randomUUID();
+  for (const reference of new Set(referencesOf(type))) {
+    for (const query of ['?dry_run=true', '']) {
+      const questionOf = (value: string): Question => {
+        const ids = { ...shared, [reference]: value, [type]: id };
+        const records = [recordOf(type, ids, attackersDay, 'word')];
+        return { method: 'POST', path: `/v1/data/${type}${query}`, body: { records } };
+      };
+      const answer = await expectNoDifference(questionOf, foreign[reference]!);
+      expect(answer).toMatch(/^400 .*reference_not_found/);
+    }
+  }
+}
+
+/** An id that the victim has stored is free here; were the victim's record found, this older one would be stale. */
+async function uploadsTakeForeignIds(type: string): Promise<void> {
+  const ids = { ...shared, [type]: taken[type]! };
+  const record = { ...recordOf(type, ids, attackersDay, 'word'), updated: '2001-01-01T00:00:00Z' };
+  const questionOf = (id: string): Question => ({
+    method: 'POST',
+    path: `/v1/data/${type}`,
+    body: { records: [{ ...record, [idFieldOf(type)]: id }] },
+  });
+  expect(await expectNoDifference(questionOf, taken[type]!)).toMatch(/^200 .*"created":1,/);
+}
+
+/** The victim used each key with another body, which would be 422 if the key were known here. */
+async function uploadsKnowNoForeignIdempotencyKey(type: string): Promise<void> {
+  const records = [recordOf(type, shared, attackersDay, 'word')];
+  await attacker.upload(type, records);
+  const questionOf = (key: string): Question => ({
+    method: 'POST',
+    path: `/v1/data/${type}`,
+    body: { records },
+    headers: { 'idempotency-key': key },
+  });
+  const answer = await expectNoDifference(questionOf, `${victimsWord} ${type} false`);
+  expect(answer).toMatch(/^200 .*"unchanged":1,/);
+}
+
+describe('nothing of another organisation is seen, referred to, changed or counted', () => {
+  // What writes comes after what reads, or the attacker would read what it sent itself; what ends rejections is last.
+  const order = ['upload-', 'record-', 'replay-', 'discard-'];
+  const placeOf = ({ id }: Operation) => order.findIndex((start) => id.startsWith(start));
+  const ordered = operations.toSorted((one, other) => placeOf(one) - placeOf(other));
+
+  it.each(ordered.map((operation) => [operation.id, operation] as const))('by %s', async (id, operation) => {
+    const type = typeOf(id);
+    const rule = rules[type ? id.replace(new RegExp(`${type}$`), '<type>') : id];
+    if (!rule) throw new Error(`openapi.json has ${id}: add to \`rules\` how it is tried on another’s data`);
+    await rule(operation);
+  });
+
+  it('whatever a request says of the organisation it means', async () => {
+    const record = recordOf('tags', { tags: randomUUID() }, attackersDay, 'word');
+    const headers = {
+      'x-organisation': 'victim',
+      'x-organisation-id': victimId,
+      cookie: `organisation=${victimId}`,
+    };
+    const records = [{ ...record, organisation_id: victimId, organisation: 'victim' }];
+    const { status, body } = await attacker.post('/v1/data/tags', { records }, headers);
+    expect([status, body.batches[0].data.counts.created]).toEqual([200, 1]);
+    expect((await attacker.get(`/v1/data/tags/${record.tag_id}`, headers)).status).toBe(200);
+    expect((await attacker.get(`/v1/data?organisation_id=${victimId}`)).status).toBe(400);
+    onTestFinished(async () => expect((await victim.get(`/v1/data/tags/${record.tag_id}`)).status).toBe(404));
+  });
+});

@@ -1,0 +1,389 @@
+import { randomUUID } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { deflateSync, gzipSync } from 'node:zlib';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import {
+  fieldsOf,
+  idFieldOf,
+  makeRecord,
+  recordTypes,
+  type StoredIds,
+  storeReferenced,
+} from '../acceptance/record-types.ts';
+import { apiOf } from '../support/api.ts';
+import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
+import { createTestDatabase } from '../support/database.ts';
+import { exchangeBytes } from '../support/exchange-bytes.ts';
+import { queryDatabase } from '../support/query-database.ts';
+import { runCommand } from '../support/run-command.ts';
+import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
+
+/**
+ * A key, an address and a birthdate are put wherever a request has room for them. They must not come out again: not in
+ * the log at any level, not in the answer to an upload or to a mistake, not in what is said of health or of operators.
+ */
+
+const email = 'ada.planted@example.org';
+const birthdate = '1915-12-10';
+const bodyBytesMax = 100_000;
+
+let directUrl: string;
+let proxy: TcpProxy;
+let key: string;
+/** Another key that is as good; it is planted, and never the key of a request. */
+let plantedKey: string;
+
+beforeAll(async () => {
+  directUrl = await createTestDatabase();
+  const run = (...args: string[]) => runCommand(args, { DATABASE_URL: directUrl });
+  await run('organisations', 'create', 'acme');
+  const issue = async () =>
+    JSON.parse((await run('keys', 'issue', '--organisation', 'acme', '--json')).stdout).key as string;
+  [key, plantedKey] = [await issue(), await issue()];
+  proxy = await startTcpProxy(directUrl);
+});
+afterAll(() => proxy.close());
+
+const secrets = () => [email, birthdate, plantedKey];
+
+/** Whatever of a secret betrays it: parsers quote ten letters. A key's own id is no secret; half of what follows is. */
+function tracesOf(text: string): string[] {
+  const [, , secret = ''] = plantedKey.split('_');
+  const traces = [
+    email,
+    encodeURIComponent(email),
+    'ada.plan',
+    birthdate,
+    secret.slice(0, 20),
+    secret.slice(-20),
+  ];
+  const ownSecret = key.split('_')[2]!;
+  return [...traces, ownSecret.slice(0, 20)].filter((trace) => text.includes(trace));
+}
+
+const { paths } = JSON.parse(readFileSync(new URL('../../openapi.json', import.meta.url), 'utf8'));
+const types = Object.keys(recordTypes);
+
+describe.each(['info', 'trace'])('with LOG_LEVEL=%s, what was planted', (LOG_LEVEL) => {
+  let server: BuiltServer;
+  let stored: StoredIds;
+  beforeAll(async () => {
+    server = await start(directUrl);
+    stored = await storeReferenced(apiOf(server.url, key));
+  });
+  afterAll(() => server.stop());
+
+  const start = (DATABASE_URL: string) =>
+    startBuiltServer({
+      DATABASE_URL,
+      DATABASE_TIMEOUT_MS: '500',
+      LOG_LEVEL,
+      BODY_BYTES_MAX: String(bodyBytesMax),
+    });
+
+  /** Sends it, and holds the answer against what was planted, unless it gives back what is stored. Returns the status. */
+  async function send(path: string, init: RequestInit = {}, givesBack = false): Promise<number> {
+    const headers = { authorization: `Bearer ${key}`, ...(init.headers as Record<string, string>) };
+    const answer = await fetch(server.url + path, { ...init, headers });
+    const { method = 'GET' } = init;
+    const text = await answer.text();
+    const readsBack = method === 'GET' && answer.status === 200 && !/^\/(health|openapi)/.test(path);
+    const told = JSON.stringify([...answer.headers]) + (readsBack || givesBack ? '' : text);
+    expect({ method, status: answer.status, traces: tracesOf(told) }).toMatchObject({ traces: [] });
+    return answer.status;
+  }
+
+  const asJson = { 'content-type': 'application/json' };
+  const postBytes = (path: string, body: string | Buffer, headers: Record<string, string> = {}) =>
+    send(path, { method: 'POST', headers: { ...asJson, ...headers }, body: body as string });
+  const post = (path: string, body: unknown, headers: Record<string, string> = {}) =>
+    postBytes(path, JSON.stringify(body), headers);
+
+  async function sendRaw(bytes: string): Promise<void> {
+    const { text } = await exchangeBytes(server.url, bytes, 300);
+    expect({ bytes: bytes.split('\r\n')[0], traces: tracesOf(text) }).toMatchObject({ traces: [] });
+  }
+
+  /** The log is written behind the answers: once it has the last of them, it has all. */
+  async function expectNothingLogged(): Promise<void> {
+    const { headers } = await apiOf(server.url).get('/health/live');
+    const last = headers.get('x-request-id')!;
+    await expect.poll(() => server.log.some((line) => line.includes(last)), { interval: 5 }).toBe(true);
+    expect(server.log.filter((line) => tracesOf(line).length > 0)).toEqual([]);
+  }
+
+  /** Sound records with a secret in every field that can take it. */
+  function soundRecords(type: string): object[] {
+    return secrets().map((secret) => {
+      const planted = fieldsOf(type).flatMap(([name, { kind }]) => {
+        if (kind === 'text' || kind === 'long text') return [[name, secret]];
+        if (kind === 'date') return [[name, birthdate]];
+        return kind === 'date-time' ? [[name, `${birthdate}T00:00:00Z`]] : [];
+      });
+      return {
+        ...makeRecord(type, stored),
+        ...Object.fromEntries(planted),
+        note: secret,
+        more: { [type]: [secret] },
+      };
+    });
+  }
+
+  it.each(types)('in sound %s is in no answer to them', async (type) => {
+    const records = soundRecords(type);
+    for (const query of ['?dry_run=true', ''])
+      expect(await post(`/v1/data/${type}${query}`, { records })).toBe(200);
+    expect(await post(`/v1/data/${type}`, { records: [...records, {}] })).toBe(207);
+    // It is stored, and given back to whoever may read it.
+    const path = `/v1/data/${type}/${(records[0] as Record<string, string>)[idFieldOf(type)]}`;
+    expect(tracesOf(JSON.stringify((await apiOf(server.url, key).get(path)).body))).not.toEqual([]);
+    await expectNothingLogged();
+  });
+
+  it.each(types)('in bad %s is in no answer to them', async (type) => {
+    const shapes = (secret: string): unknown[] => [
+      secret,
+      [secret],
+      { [idFieldOf(type)]: secret },
+      `${secret}\0`,
+    ];
+    const records = secrets()
+      .flatMap(shapes)
+      .flatMap((bad) => {
+        const all = Object.fromEntries(fieldsOf(type).map(([name]) => [name, bad]));
+        const sound = makeRecord(type, stored);
+        const one = fieldsOf(type)
+          .slice(1)
+          .map(([name]) => ({ ...sound, [name]: bad }));
+        return [bad, all, ...one.slice(0, 3), { ...all, [idFieldOf(type)]: randomUUID() }];
+      });
+    for (const query of ['?dry_run=true', ''])
+      expect(await post(`/v1/data/${type}${query}`, { records })).toBeGreaterThanOrEqual(207);
+    // What was refused is kept, and given back to whoever may read it; a summary and a replay tell no values.
+    expect(await send(`/v1/rejections?type=${type}&limit=1000`)).toBe(200);
+    expect(await send(`/v1/rejections/summary?type=${type}`)).toBe(200);
+    await send(`/v1/rejections/replay?type=${type}`, { method: 'POST' });
+    await expectNothingLogged();
+  });
+
+  it('in interactions is in no answer to bad ones, and in no log', async () => {
+    const sound = { interaction_type: 'SHARE', item_type: 'SHOP', item_id: stored.shops, event_timestamp: 1 };
+    for (const secret of secrets()) {
+      const kept = { ...sound, user_id: secret, city: secret, country: secret };
+      const init = { method: 'POST', body: JSON.stringify(kept), headers: asJson };
+      expect(await send('/user-interactions', init, true)).toBe(201);
+      const fields = [
+        'interaction_type',
+        'item_type',
+        'item_id',
+        'event_timestamp',
+        'student_id',
+        'platform',
+        'source',
+      ];
+      for (const field of [...fields, 'recommendation_id'])
+        expect(await post('/user-interactions', { ...sound, user_id: secret, [field]: secret })).toBe(400);
+      expect(await post('/user-interactions', { ...sound, user_id: [secret], item_id: randomUUID() })).toBe(
+        400,
+      );
+      expect(await post('/user-interactions', { ...sound, note: secret })).toBe(201);
+      expect(await send(`/user-interactions?user_id=${encodeURIComponent(secret)}`)).toBe(200);
+    }
+    await expectNothingLogged();
+  });
+
+  it('in a body that is no JSON, no UTF-8, too large or of another kind is in no answer', async () => {
+    for (const secret of secrets()) {
+      const json = JSON.stringify({ records: [{ name: secret }] });
+      for (const path of ['/v1/data/tags', '/user-interactions']) {
+        const broken = [
+          secret,
+          `"${secret}`,
+          `{"records":${secret}}`,
+          `{"${secret}" 1}`,
+          json.slice(0, -4),
+          `${json}${secret}`,
+        ];
+        for (const body of broken) expect(await postBytes(path, body)).toBe(400);
+        const latin1 = Buffer.from(`{"records":"${secret} \xe9"}`, 'latin1');
+        expect(await postBytes(path, latin1)).toBe(400);
+        const large = JSON.stringify({ records: [{ name: secret.repeat(bodyBytesMax / 10) }] });
+        expect(await postBytes(path, large)).toBe(413);
+        expect(await postBytes(path, gzipSync(large), { 'content-encoding': 'gzip' })).toBe(413);
+        for (const coding of ['gzip', 'br', 'zstd', 'deflate'])
+          expect(await postBytes(path, json, { 'content-encoding': coding })).toBe(400);
+        expect(
+          await postBytes(path, deflateSync(json).subarray(0, -5), { 'content-encoding': 'deflate' }),
+        ).toBe(400);
+        for (const type of ['text/plain', `application/${secret}`, 'application/x-www-form-urlencoded'])
+          expect(await postBytes(path, json, { 'content-type': type })).toBe(415);
+        expect(await postBytes(path, json, { 'content-encoding': secret })).toBe(415);
+      }
+      expect(await post('/v1/data/tags', { records: secret })).toBe(400);
+      expect(await post('/v1/data/tags', { [secret]: 1, records: [] })).toBe(400);
+    }
+    await expectNothingLogged();
+  });
+
+  it('in headers is in no answer', async () => {
+    const names = [
+      'cookie',
+      'x-api-key',
+      'user-agent',
+      'referer',
+      'origin',
+      'accept',
+      'accept-encoding',
+      'from',
+    ];
+    const proxies = [
+      'x-request-id',
+      'request-id',
+      'x-forwarded-for',
+      'x-forwarded-host',
+      'forwarded',
+      'traceparent',
+    ];
+    for (const secret of secrets()) {
+      const headers = Object.fromEntries([...names, ...proxies].map((name) => [name, secret]));
+      expect(await send('/v1/data', { headers })).toBe(200);
+      expect(await send('/v1/data/tags/x', { headers })).toBe(404);
+      for (const authorization of [
+        secret,
+        `Basic ${secret}`,
+        `Bearer ${secret}x`,
+        `Bearer  ${secret}, ${secret}`,
+        `bearer\t${secret}`,
+      ])
+        expect(await send('/v1/data', { headers: { authorization } })).toBe(401);
+      const upload = (name: string) => {
+        const records = [{ tag_id: randomUUID(), name }];
+        return post('/v1/data/tags', { records }, { 'idempotency-key': `${secret} ${LOG_LEVEL}` });
+      };
+      expect(await upload('vegan')).toBe(200);
+      expect(await upload('halal')).toBe(422);
+      const records = [{ tag_id: randomUUID(), name: 'vegan' }];
+      expect(await post('/v1/data/tags', { records }, { 'idempotency-key': secret.repeat(30) })).toBe(400);
+    }
+    await expectNothingLogged();
+  });
+
+  it('in addresses and queries is in no answer, for every parameter of every operation', async () => {
+    for (const secret of secrets().map(encodeURIComponent)) {
+      const at = (path: string) => path.replace(/\{\w+\}/, secret);
+      for (const path of Object.keys(paths)) {
+        for (const method of Object.keys(paths[path])) {
+          const parameters: { name: string; in: string }[] = paths[path][method].parameters ?? [];
+          const names = parameters.filter((one) => one.in === 'query').map(({ name }) => name);
+          const query = [...names, 'api_key', 'access_token', 'unknown']
+            .map((name) => `${name}=${secret}`)
+            .join('&');
+          const init = method === 'get' ? {} : { method: method.toUpperCase(), body: '{}', headers: asJson };
+          expect(await send(`${at(path)}?${query}`, init)).toBe(400);
+          if (path !== at(path)) expect(await send(at(path), init)).toBe(404);
+        }
+      }
+      for (const path of [
+        `/${secret}`,
+        `/v1/data/${secret}`,
+        `/v1/data/tags/${secret}/${secret}`,
+        `/docs/${secret}`,
+      ])
+        expect(await send(path)).toBe(404);
+      for (const path of [`/%zz${secret}`, `/v1/data/tags?limit=%zz${secret}`, `/health/live?${secret}=1`])
+        await send(path, {}, path.includes('?'));
+      for (const name of ['api_key', 'access_token', 'key', 'token'])
+        expect(await send(`/v1/data?${name}=${secret}`, { headers: { authorization: '' } })).toBe(401);
+    }
+    await expectNothingLogged();
+  });
+
+  it('in what is no HTTP is in no answer', async () => {
+    for (const secret of secrets()) {
+      const host = 'Host: localhost\r\n';
+      await sendRaw(`${secret}\r\n\r\n`);
+      await sendRaw(`${secret} / HTTP/1.1\r\n${host}\r\n`);
+      await sendRaw(`GET /${secret} x HTTP/1.1\r\n${host}\r\n`);
+      await sendRaw(`GET / ${secret}\r\n${host}\r\n`);
+      await sendRaw(`GET / HTTP/1.1\r\n${host}${secret}\r\n\r\n`);
+      await sendRaw(`GET / HTTP/1.1\r\n${host}X: ${secret}\0\r\n\r\n`);
+      await sendRaw(`GET / HTTP/1.1\r\n${host}X: ${secret.repeat(1_000)}\r\n\r\n`);
+      await sendRaw(`POST / HTTP/1.1\r\n${host}Transfer-Encoding: ${secret}\r\n\r\n${secret}`);
+      await sendRaw(`POST / HTTP/1.1\r\n${host}Content-Length: 5\r\nExpect: ${secret}\r\n\r\n`);
+      await sendRaw(`GET http://${secret}/health/live HTTP/1.1\r\nHost: ${secret}\r\n\r\n`);
+      await sendRaw(`POST /v1/data/tags HTTP/1.1\r\n${host}Transfer-Encoding: chunked\r\n\r\n${secret}\r\n`);
+    }
+    await expectNothingLogged();
+  });
+
+  it('while the database is away, or goes away, is in no answer and no log', async () => {
+    await proxy.accept();
+    const usual = server;
+    server = await start(proxy.databaseUrl);
+    onTestFinished(async () => {
+      proxy.unwatch();
+      await server.stop();
+      server = usual;
+    });
+    const sound = { interaction_type: 'SHARE', item_type: 'SHOP', item_id: stored.shops, event_timestamp: 1 };
+    const attempts = async () => {
+      for (const secret of secrets()) {
+        const headers = { 'idempotency-key': `${secret} ${randomUUID()}` };
+        const records = [{ ...makeRecord('customers', stored), gender: secret, birthdate }];
+        await post('/v1/data/customers', { records }, headers);
+        await post('/v1/data/customers', { records });
+        await post('/user-interactions', { ...sound, user_id: secret, item_id: randomUUID() }, headers);
+        await send(`/v1/data/customers/${encodeURIComponent(secret)}`);
+        await send(`/user-interactions?user_id=${encodeURIComponent(secret)}`);
+        await send('/v1/data', { headers: { authorization: `Bearer ${plantedKey}` } });
+        for (const path of ['/health/live', '/health/ready']) await send(path);
+      }
+    };
+    const cuts = {
+      'at the beginning': 'begin\0',
+      'at the end': 'commit\0',
+      'at an interaction': 'interactions',
+    };
+    for (const word of Object.values(cuts)) {
+      proxy.watch((bytes, link) => {
+        if (bytes.includes(word)) link.cut();
+        return !bytes.includes(word);
+      });
+      await attempts();
+      proxy.unwatch();
+    }
+    await proxy.refuse();
+    await attempts();
+    await proxy.accept();
+    await expect.poll(async () => (await apiOf(server.url).get('/health/ready')).status).toBe(200);
+    await expectNothingLogged();
+    expect(
+      server.log.some((line) => JSON.parse(line).level >= 50),
+      'there was trouble to log',
+    ).toBe(true);
+  });
+
+  it('in a row that the database refuses and quotes is in no answer and no log', async () => {
+    const rule = 'alter table customers add constraint planted check (gender is null) not valid';
+    await queryDatabase(directUrl, rule);
+    onTestFinished(async () => {
+      await queryDatabase(directUrl, 'alter table customers drop constraint planted');
+    });
+    const records = secrets().map((gender) => ({ ...makeRecord('customers', stored), gender, birthdate }));
+    expect(await post('/v1/data/customers', { records })).toBe(500);
+    await expectNothingLogged();
+    expect(server.log.some((line) => line.includes('23514'))).toBe(true);
+  });
+
+  it('is in nothing that is said of health, and in no entry of what operators did', async () => {
+    for (const path of ['/health/live', '/health/ready', '/openapi.json']) expect(await send(path)).toBe(200);
+    const entries = await server.run('audit', '--json');
+    expect(entries).toContain('key.issue');
+    expect(tracesOf(entries)).toEqual([]);
+    for (const args of [
+      ['keys', 'list', '--json'],
+      ['organisations', 'list', '--json'],
+    ])
+      expect(tracesOf(await server.run(...args))).toEqual([]);
+  });
+});

@@ -1,0 +1,118 @@
+import { randomUUID } from 'node:crypto';
+import { expect } from 'vitest';
+import { fieldsOf, idFieldOf, makeRecord, recordTypes, type TestRecord } from '../acceptance/record-types.ts';
+import type { Api } from '../support/api.ts';
+import { everyRowOf } from '../support/query-database.ts';
+import { listRejections } from '../support/rejections.ts';
+
+/** What two organisations have stored, partly under the same ids, before one of them attacks the other. */
+
+export const types = Object.keys(recordTypes);
+
+export function referencesOf(type: string): string[] {
+  return fieldsOf(type).flatMap(([, { references }]) => references ?? []);
+}
+
+/** What others refer to comes first. */
+const typesInOrder = types.toSorted((one, other) => referencesOf(one).length - referencesOf(other).length);
+
+/** In every record, text and interaction of the victim, and in nothing that the attacker sends. */
+export const victimsWord = 'victims-own-word';
+const victimsDay = '1999-12-31';
+export const attackersDay = '2011-11-11';
+
+/** Ids by type: stored by both; by the victim alone; by the victim alone, for the attacker to take as well. */
+export const shared = newIds();
+export const foreign = newIds();
+export const taken = newIds();
+
+function newIds(): Record<string, string> {
+  return Object.fromEntries(types.map((type) => [type, randomUUID()]));
+}
+
+export function recordOf(type: string, ids: Record<string, string>, day: string, word: string): TestRecord {
+  const texts = fieldsOf(type).flatMap(([name, { kind }]) => (kind === 'text' ? [[name, word]] : []));
+  const changes = { ...Object.fromEntries(texts), created: `${day}T00:00:00Z` };
+  return makeRecord(type, ids, { ...changes, [idFieldOf(type)]: ids[type] });
+}
+
+export const interactionWith = (item_id: string, fields: object = {}) => ({
+  interaction_type: 'SHARE',
+  item_type: 'SHOP',
+  item_id,
+  event_timestamp: 1_700_000_000,
+  ...fields,
+});
+
+export interface Victims {
+  /** A value of the victim's for each parameter that can name something. */
+  readonly values: Readonly<Record<string, string>>;
+  /** All that is the victim's alone, and that no answer to the attacker may hold unless it was in the question. */
+  readonly own: readonly string[];
+}
+
+export async function storeVictims(victim: Api): Promise<Victims> {
+  const requestIds: string[] = [];
+  for (const type of typesInOrder) {
+    for (const ids of [shared, foreign]) {
+      const headers = { 'idempotency-key': `${victimsWord} ${type} ${ids === shared}` };
+      const records = [recordOf(type, ids, victimsDay, victimsWord)];
+      const { status, body } = await victim.post(`/v1/data/${type}`, { records }, headers);
+      expect({ status, body }).toMatchObject({ status: 200 });
+      requestIds.push(body.request_id);
+    }
+    const another = { ...recordOf(type, foreign, victimsDay, victimsWord), [idFieldOf(type)]: taken[type] };
+    expect((await victim.upload(type, [another])).status).toBe(200);
+    const bad = { ...recordOf(type, foreign, victimsDay, victimsWord), [idFieldOf(type)]: randomUUID() };
+    const { body } = await victim.upload(type, [{ ...bad, updated: 7 }]);
+    requestIds.push(body.request_id);
+  }
+  // It could be replayed by now, and is not, for nobody has asked.
+  const shop_id = randomUUID();
+  const waiting = {
+    ...recordOf('offers', foreign, victimsDay, victimsWord),
+    offer_id: randomUUID(),
+    shop_id,
+  };
+  requestIds.push((await victim.upload('offers', [waiting])).body.request_id);
+  await victim.upload('shops', [{ ...recordOf('shops', foreign, victimsDay, victimsWord), shop_id }]);
+  const recommendation_id = randomUUID();
+  const fields = { user_id: victimsWord, student_id: foreign.customers, recommendation_id };
+  const key = { 'idempotency-key': victimsWord };
+  const recorded = await victim.post('/user-interactions', interactionWith(foreign.shops!, fields), key);
+  expect(recorded.status).toBe(201);
+  const values = {
+    ...Object.fromEntries(types.map((type) => [idFieldOf(type), foreign[type]!])),
+    student_id: foreign.customers!,
+    user_id: victimsWord,
+    item_id: foreign.shops!,
+    recommendation_id,
+    interaction_id: recorded.body.interaction_id,
+    request_id: requestIds.at(-1)!,
+    idempotency_key: `${victimsWord} tags false`,
+    // Where a page begins: any id will do, and this one is of the kind that lists give.
+    cursor: requestIds.at(-1)!,
+  };
+  const rejections = (await listRejections(victim)).map(({ rejection_id }) => rejection_id);
+  expect(rejections).toHaveLength(types.length + 1);
+  const ids = [...Object.values(foreign), ...Object.values(taken), ...requestIds, ...rejections];
+  const own = [victimsWord, victimsDay, recommendation_id, recorded.body.interaction_id, ...ids];
+  return { values, own };
+}
+
+export async function storeAttackers(attacker: Api): Promise<void> {
+  for (const type of typesInOrder) {
+    const record = recordOf(type, shared, attackersDay, 'word');
+    const bad = { ...record, [idFieldOf(type)]: randomUUID(), updated: 7 };
+    const { status } = await attacker.upload(type, [record, bad]);
+    expect(status).toBe(207);
+  }
+  expect((await attacker.post('/user-interactions', interactionWith(shared.shops!))).status).toBe(201);
+}
+
+/** Every row that names the victim, but for what the service notes of its keys and of what the operator did. */
+export async function rowsOfVictim(databaseUrl: string, victimId: string): Promise<Record<string, string[]>> {
+  const rows = await everyRowOf(databaseUrl);
+  const kept = Object.entries(rows).filter(([table]) => !/^(api_keys|organisations|audit_log)/.test(table));
+  return Object.fromEntries(kept.map(([table, all]) => [table, all.filter((row) => row.includes(victimId))]));
+}
