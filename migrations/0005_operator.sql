@@ -69,11 +69,11 @@ language sql stable security definer set search_path = pg_catalog, public, pg_te
   from api_keys k join organisations o using (organisation_id) where k.key_id = wanted
 $$;
 
-create function changed_api_keys(since xid8) returns table (key_id text, organisation_id uuid)
+create function changed_api_keys(since xid8) returns table (key_id text, organisation_id uuid, changed_in xid8)
 language sql stable security definer set search_path = pg_catalog, public, pg_temp as $$
-  select k.key_id, null::uuid from api_keys k where k.changed_in >= since
+  select k.key_id, null::uuid, k.changed_in from api_keys k where k.changed_in >= since
   union all
-  select null, o.organisation_id from organisations o where o.changed_in >= since
+  select null, o.organisation_id, o.changed_in from organisations o where o.changed_in >= since
 $$;
 
 -- Skips what another process writes at this moment, and what was written within the minute.

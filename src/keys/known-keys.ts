@@ -3,6 +3,7 @@ import { limits } from '../limits.ts';
 import {
   changedApiKeys,
   findApiKey,
+  type KeyChanges,
   noteApiKeysUsed,
   type OrganisationLimits,
   type StoredKey,
@@ -22,6 +23,7 @@ export interface KnownKey {
 
 interface Entry {
   readonly found: Promise<KnownKey | undefined>;
+  isFound: boolean;
   /** Once it was found. */
   organisationId: string | undefined;
   notedMs: number;
@@ -37,6 +39,8 @@ export class KnownKeys {
   readonly #entries = new Map<string, Entry>();
   readonly #used = new Set<string>();
   #since: string | null = null;
+  /** What was told the last time, which may be told again. */
+  #told: Pick<KeyChanges, 'keys' | 'organisations'> = { keys: new Map(), organisations: new Map() };
   #askedMs = Number.NEGATIVE_INFINITY;
 
   /** The pool is for keys alone: behind everyone's uploads, the question what changed would come too late. */
@@ -46,7 +50,8 @@ export class KnownKeys {
 
   find(keyId: string): Promise<KnownKey | undefined> {
     const entry = this.#entries.get(keyId);
-    if (!entry || !this.#isCurrent()) return this.#lookUp(keyId);
+    // One that is being looked up at this moment is as good as a look-up of its own, whoever asked for it.
+    if (!entry || (entry.isFound && !this.#isCurrent())) return this.#lookUp(keyId);
     // The first of them is the one that was used longest ago.
     this.#entries.delete(keyId);
     this.#entries.set(keyId, entry);
@@ -94,11 +99,17 @@ export class KnownKeys {
 
   #lookUp(keyId: string): Promise<KnownKey | undefined> {
     const found = findApiKey(this.#pool, keyId).then((stored) => stored && knownKey(stored));
-    const entry: Entry = { found, organisationId: undefined, notedMs: Number.NEGATIVE_INFINITY };
+    const entry: Entry = {
+      found,
+      isFound: false,
+      organisationId: undefined,
+      notedMs: Number.NEGATIVE_INFINITY,
+    };
     // Before the answer is there: a change that is told meanwhile must find it, to forget it.
     this.#entries.set(keyId, entry);
     found.then(
       (key) => {
+        entry.isFound = true;
         entry.organisationId = key?.organisationId;
         if (!key) this.#forget(keyId, entry);
       },
@@ -115,12 +126,15 @@ export class KnownKeys {
 
   async #forgetChanged(): Promise<void> {
     const askedMs = performance.now();
-    const { upTo, keyIds, organisationIds } = await changedApiKeys(this.#pool, this.#since);
+    const changes = await changedApiKeys(this.#pool, this.#since);
+    const { upTo, keys, organisations } = changes;
     // A database that was restored, or another one in its place, counts its transactions from an earlier one.
     const isOther = this.#since !== null && BigInt(upTo) < BigInt(this.#since);
     if (isOther || askedMs - this.#askedMs >= limits.keyChangesUnknownMs) this.#entries.clear();
-    for (const keyId of keyIds) this.#entries.delete(keyId);
-    if (organisationIds.length > 0) this.#forgetOrganisations(new Set(organisationIds));
+    for (const keyId of news(keys, this.#told.keys)) this.#entries.delete(keyId);
+    const changed = news(organisations, this.#told.organisations);
+    if (changed.size > 0) this.#forgetOrganisations(changed);
+    this.#told = changes;
     this.#since = upTo;
     this.#askedMs = askedMs;
   }
@@ -137,6 +151,11 @@ export class KnownKeys {
     this.#used.clear();
     await noteApiKeysUsed(this.#pool, keyIds);
   }
+}
+
+/** What was changed since it was told before. */
+function news(now: ReadonlyMap<string, string>, before: ReadonlyMap<string, string>): Set<string> {
+  return new Set([...now].flatMap(([id, changedIn]) => (before.get(id) === changedIn ? [] : id)));
 }
 
 function knownKey(stored: StoredKey): KnownKey {

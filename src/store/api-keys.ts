@@ -32,28 +32,38 @@ export async function findApiKey(pool: Pool, keyId: string): Promise<StoredKey |
 export interface KeyChanges {
   /** What to ask with the next time. */
   readonly upTo: string;
-  readonly keyIds: readonly string[];
-  readonly organisationIds: readonly string[];
+  /** By the id of the key or organisation: the transaction that changed it last. */
+  readonly keys: ReadonlyMap<string, string>;
+  readonly organisations: ReadonlyMap<string, string>;
 }
 
 /**
  * What was changed by transactions that had not ended when `since` was given out: each change is told at least once,
- * in whatever order they commit. Nothing where `since` is null.
+ * in whatever order they commit, and again while some transaction goes on that began before. Nothing where `since` is
+ * null.
  */
 export async function changedApiKeys(pool: Pool, since: string | null): Promise<KeyChanges> {
-  const { rows } = await pool.query<{ up_to: string; key_id: string | null; organisation_id: string | null }>(
-    {
-      name: 'changed api keys',
-      text: `
-      select pg_snapshot_xmin(pg_current_snapshot())::text as up_to, c.key_id, c.organisation_id
+  const { rows } = await pool.query<{
+    up_to: string;
+    key_id: string | null;
+    organisation_id: string | null;
+    changed_in: string;
+  }>({
+    name: 'changed api keys',
+    text: `
+      select pg_snapshot_xmin(pg_current_snapshot())::text as up_to, c.key_id, c.organisation_id,
+        c.changed_in::text as changed_in
       from (select) as once left join changed_api_keys($1::xid8) c on true`,
-      values: [since],
-    },
-  );
+    values: [since],
+  });
   return {
     upTo: rows[0]?.up_to as string,
-    keyIds: rows.flatMap(({ key_id }) => key_id ?? []),
-    organisationIds: rows.flatMap(({ organisation_id }) => organisation_id ?? []),
+    keys: new Map(rows.flatMap(({ key_id, changed_in }) => (key_id ? [[key_id, changed_in]] : []))),
+    organisations: new Map(
+      rows.flatMap(({ organisation_id, changed_in }) =>
+        organisation_id ? [[organisation_id, changed_in]] : [],
+      ),
+    ),
   };
 }
 

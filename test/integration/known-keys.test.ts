@@ -96,13 +96,42 @@ it('a change is told though a transaction that began before it ends after it', a
   const { upTo } = await changedApiKeys(test.pool, null);
   await revokeKey(test.pool, by, idOf(another));
   const first = await changedApiKeys(test.pool, upTo);
-  expect(first.keyIds).toContain(idOf(another));
+  expect([...first.keys.keys()]).toContain(idOf(another));
   await late.query('commit');
   late.release();
   const second = await changedApiKeys(test.pool, first.upTo);
-  expect(second.keyIds).toContain(idOf(key));
-  const third = await changedApiKeys(test.pool, second.upTo);
-  expect(third.keyIds).toEqual([]);
+  expect([...second.keys.keys()]).toContain(idOf(key));
+});
+
+it('what is told again while an old transaction goes on is forgotten once', async () => {
+  const [one, other] = [await test.organisation('told-again'), await test.organisation('told-not')];
+  const old = await test.pool.connect();
+  await old.query('begin');
+  await old.query('select pg_current_xact_id()');
+  const { ask, stop, lookUps } = await watched();
+  await ask(one.key);
+  await changeOrganisation(test.pool, by, 'told-again', { records_per_second_max: 7 });
+  await sleep(2_500);
+  expect((await ask(one.key)).limits.records_per_second_max).toBe(7);
+  await ask(other.key);
+  const before = lookUps();
+  await sleep(4_500);
+  for (const { key } of [one, other]) await ask(key);
+  expect(lookUps()).toBe(before);
+  await changeOrganisation(test.pool, by, 'told-again', { records_per_second_max: 8 });
+  await sleep(2_500);
+  expect((await ask(one.key)).limits.records_per_second_max).toBe(8);
+  await old.query('commit');
+  old.release();
+  await stop();
+});
+
+it('a thousand requests at once with a key that is not known look it up once', async () => {
+  const { key } = await test.organisation('herd');
+  const { pool, lookUps } = counting();
+  const keys = new KnownKeys(pool);
+  await Promise.all(Array.from({ length: 1_000 }, () => keys.find(idOf(key))));
+  expect(lookUps()).toBe(1);
 });
 
 it('the question what changed uses the indexes, with many keys', async () => {

@@ -20,7 +20,8 @@ export interface TestApp {
 export async function createTestApp(): Promise<TestApp> {
   const config = readConfig({ DATABASE_URL: await createTestDatabase(), LOG_LEVEL: 'silent', ...unlimited });
   const pool = createPool(config, () => {});
-  const app = await buildApp(createParts(config, pool));
+  const parts = createParts(config, pool);
+  const app = await buildApp(parts);
   return {
     app,
     pool,
@@ -34,6 +35,7 @@ export async function createTestApp(): Promise<TestApp> {
     },
     async close() {
       await app.close();
+      await parts.close();
       await pool.end();
     },
   };
