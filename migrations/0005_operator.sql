@@ -47,8 +47,8 @@ $$;
 create trigger audit_log_only_grows before update or delete or truncate on audit_log
   for each statement execute function refuse_change();
 
--- The role that serves has no right on api_keys: it can ask for one key whose id it was given, for the ids of those that
--- changed, and say which were used. It cannot list them.
+-- The role that serves has no right on api_keys: it can ask for one key by its id, for the ids of those that changed, and
+-- say which were used. It can change nothing about them, and read no label, no date and no name.
 
 create function find_api_key(wanted text) returns table (
   organisation_id uuid,

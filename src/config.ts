@@ -67,6 +67,10 @@ export class ConfigError extends Error {
 const logLevels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'];
 const loopback = /^(localhost|127(\.\d{1,3}){3}|::1)$/;
 
+export function isLoopback(host: string): boolean {
+  return loopback.test(host);
+}
+
 /** Reads the settings from the environment; what is `given` goes before it, `fallbacks` behind. */
 export function readConfig(given: Environment = {}, fallbacks: Environment = {}): Config {
   const env: Environment = { ...fallbacks, ...process.env, ...given };
@@ -78,7 +82,7 @@ export function readConfig(given: Environment = {}, fallbacks: Environment = {})
   ]);
   const config: Config = {
     ...(Object.fromEntries(numbers) as Record<keyof typeof wholeNumbers, number>),
-    databaseUrl: readDatabaseUrl('DATABASE_URL', env.DATABASE_URL, problems, warnings),
+    databaseUrl: readDatabaseUrl('DATABASE_URL', env, problems, warnings),
     host: env.HOST || '127.0.0.1',
     tls: readTls(env, problems),
     trustedProxy: readTrustedProxy(env.TRUSTED_PROXY, problems),
@@ -112,8 +116,8 @@ function readWholeNumber(
 function contradictions(config: Config): string[] {
   const problems: string[] = [];
   if (!config.tls && config.trustedProxy.length === 0) {
-    if (!loopback.test(config.host)) problems.push(inTheClear('HOST', config.host));
-    if (config.admin && !loopback.test(config.admin.host))
+    if (!isLoopback(config.host)) problems.push(inTheClear('HOST', config.host));
+    if (config.admin && !isLoopback(config.admin.host))
       problems.push(inTheClear('ADMIN_HOST', config.admin.host));
   }
   if (config.admin && config.admin.port !== 0 && config.admin.port === config.port)
@@ -135,15 +139,14 @@ function contradictions(config: Config): string[] {
 
 function readAdmin(env: Environment, problems: string[], warnings: string[]): AdminConfig | null {
   if (!env.ADMIN_TOKEN) return null;
-  const databaseUrl = env.ADMIN_DATABASE_URL || env.DATABASE_URL;
   return {
     token: readAdminToken(env.ADMIN_TOKEN, problems),
     host: env.ADMIN_HOST || '127.0.0.1',
     port: readWholeNumber(env, ['ADMIN_PORT', 8081, 0, 65_535], problems),
     // One that is the same was looked at already.
     databaseUrl: env.ADMIN_DATABASE_URL
-      ? readDatabaseUrl('ADMIN_DATABASE_URL', databaseUrl, problems, warnings)
-      : (databaseUrl ?? ''),
+      ? readDatabaseUrl('ADMIN_DATABASE_URL', env, problems, warnings)
+      : (env.DATABASE_URL ?? ''),
   };
 }
 
@@ -155,8 +158,8 @@ function inTheClear(name: string, host: string): string {
 }
 
 function readDatabaseUrl(
-  name: string,
-  value: string | undefined,
+  name: 'DATABASE_URL' | 'ADMIN_DATABASE_URL',
+  { [name]: value, PGHOST: defaultHost }: Environment,
   problems: string[],
   warnings: string[],
 ): string {
@@ -171,10 +174,11 @@ function readDatabaseUrl(
     return value;
   }
   const { hostname, searchParams } = new URL(value);
-  const host = searchParams.get('host') ?? decodeURIComponent(hostname);
-  const isHere = host === '' || host.startsWith('/') || loopback.test(host.replace(/^\[|\]$/g, ''));
-  const sslmode = searchParams.get('sslmode');
-  if (isHere || sslmode === 'verify-full') return value;
+  // Where an address leaves it out, the driver looks for the host elsewhere.
+  const hosts = [...searchParams.getAll('host'), decodeURIComponent(hostname) || (defaultHost ?? '')];
+  const modes = new Set(searchParams.getAll('sslmode'));
+  const [sslmode] = modes.size === 1 ? modes : [];
+  if (hosts.every(isHere) || sslmode === 'verify-full') return value;
   if (sslmode === 'disable')
     warnings.push(`${name} says sslmode=disable: whoever is between can read everything`);
   else {
@@ -185,6 +189,11 @@ function readDatabaseUrl(
     );
   }
   return value;
+}
+
+/** A socket of this machine, or its loopback. */
+function isHere(host: string): boolean {
+  return host === '' || host.startsWith('/') || isLoopback(host.replace(/^\[|\]$/g, ''));
 }
 
 function readRedisUrl(value: string | undefined, problems: string[]): string | null {

@@ -52,7 +52,7 @@ const table = {
   ],
   too_many_failed_keys: [
     429,
-    'Too many requests with a wrong API key came from this address; check the key, then wait as long as Retry-After says.',
+    'Too many requests with a wrong key or token came from this address; check it, then wait as long as Retry-After says.',
   ],
   too_many_requests: [429, 'Too much was sent in a short time; send it again later.'],
   headers_too_large: [431, 'The headers are too large; send fewer or shorter ones.'],

@@ -97,6 +97,7 @@ async function rotate(args: string[]): Promise<void> {
   });
   const keyId = oneKeyId(positionals, 'rotate');
   const graceMs = readDuration(values.grace);
+  if (graceMs > limits.graceSecondsMax * 1_000) throw commandError('--grace must be at most 365d');
   const successor = await withPool((pool) => rotateKey(pool, operator(), keyId, graceMs));
   if (!successor) throw commandError(`there is no key ${keyId} in use; keys list shows them`);
   const { grace } = values;

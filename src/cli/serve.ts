@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import type { FastifyBaseLogger, FastifyInstance } from 'fastify';
-import { type AdminConfig, type Config, readConfig } from '../config.ts';
+import { type AdminConfig, type Config, isLoopback, readConfig } from '../config.ts';
 import { buildAdminApp, buildApp } from '../http/app.ts';
 import { Certificate } from '../http/certificate.ts';
 import { createParts } from '../http/operation.ts';
@@ -13,7 +13,7 @@ import { connectSharedCounts } from '../keys/shared-counts.ts';
 import { limits } from '../limits.ts';
 import { schemaState } from '../store/migrate.ts';
 import { createPool, isRefusedLogin, isUnavailable, type Pool } from '../store/pool.ts';
-import { surplusRights } from '../store/roles.ts';
+import { mayAdminister, surplusRights } from '../store/roles.ts';
 import { commandError } from './help.ts';
 
 export async function run(args: string[]): Promise<void> {
@@ -91,9 +91,17 @@ async function startAdmin(
     databaseUrl: admin.databaseUrl,
     databaseConnectionsMax: limits.adminConnectionsMax,
     bodyBytesMax: limits.adminBodyBytesMax,
+    // Who reaches it on this machine does not come through the proxy.
+    trustedProxy: isLoopback(admin.host) ? [] : config.trustedProxy,
   };
   const pool = createPool(ofAdmin, () => {});
   onStop(() => pool.end());
+  if (!(await mayAdminister(pool).catch(() => true))) {
+    throw commandError(
+      'the role in ADMIN_DATABASE_URL (or DATABASE_URL without it) may not change organisations and keys; use a member ' +
+        'of the role intake_admin',
+    );
+  }
   const app = await buildAdminApp(
     {
       config: ofAdmin,
@@ -116,7 +124,7 @@ async function stopServers(
 ): Promise<boolean> {
   // A connection that was in use is idle once it is answered, and would be waited for.
   const closeIdle = () => {
-    for (const { server } of servers) server.closeIdleConnections();
+    for (const app of servers) app.closeIdle();
   };
   const timer = setInterval(closeIdle, limits.stopIntervalMs);
   const stopped = Promise.all(servers.map((app) => app.close())).then(async () => {

@@ -10,6 +10,7 @@ import { describeAdminApi } from './admin/description.ts';
 import { adminOperations } from './admin/operations.ts';
 import type { AdminParts } from './admin/parts.ts';
 import type { Certificate } from './certificate.ts';
+import { Connections } from './connections.ts';
 import { handleError } from './error-handler.ts';
 import { type Admitted, admit, admitOperator, type Seen } from './gate.ts';
 import { describeApi } from './openapi.ts';
@@ -18,6 +19,13 @@ import { operations } from './operations.ts';
 import { type Payload, readBody } from './read-body.ts';
 import { createServer } from './server.ts';
 import { isStreamed, streamOf } from './streamed-body.ts';
+
+declare module 'fastify' {
+  interface FastifyInstance {
+    /** Ends the connections on which nothing is being answered. */
+    closeIdle(): void;
+  }
+}
 
 /** An API to be served: what it can do, with what, and for whom. */
 interface Api<P> {
@@ -109,12 +117,15 @@ function addHooks<P extends BuildParts>(
   passed: Passed,
 ): void {
   let closing = false;
+  const connections = new Connections(app.server);
+  app.decorate('closeIdle', () => connections.closeIdle());
   // Kept apart from what was admitted: the log names the key of a request that was refused, too.
   const keyIds = new WeakMap<FastifyRequest, string>();
   app.addHook('preClose', async () => {
     closing = true;
   });
   app.addHook('onRequest', async (request, reply) => {
+    connections.begin(request.raw.socket);
     reply.headers({ 'x-request-id': request.id, ...securityHeaders });
     if (closing) throw new RequestError('shutting_down', { headers: { connection: 'close' } });
     const principal = ({ keyId }: { keyId: string }) => keyIds.set(request, keyId);
@@ -124,6 +135,7 @@ function addHooks<P extends BuildParts>(
     normaliseEncoding(request);
   });
   app.addHook('onResponse', async (request, reply) => {
+    connections.end(request.raw.socket);
     const { method, routeOptions } = request;
     const keyId = keyIds.get(request);
     const durationMs = Math.round(reply.elapsedTime);

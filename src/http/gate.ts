@@ -65,9 +65,10 @@ export async function admitOperator(
 ): Promise<Admitted> {
   refuseUnsound(request, config);
   if (!isPublic(request.url)) {
-    await failedKeys.refuseTooMany(request.ip, undefined);
     const token = bearerOf(request.headers.authorization);
-    if (token === undefined || !timingSafeEqual(hashKey(token), hashKey(admin.token))) {
+    if (token === undefined) throw unauthorized('admin_unauthorized');
+    await failedKeys.refuseTooMany(request.ip, undefined);
+    if (!timingSafeEqual(hashKey(token), hashKey(admin.token))) {
       await failedKeys.count(request.ip, undefined);
       throw unauthorized('admin_unauthorized');
     }

@@ -5,13 +5,18 @@
 export class GroupedOutput {
   #lines = '';
 
+  constructor() {
+    // What was said last is often why the process ends.
+    process.once('exit', () => this.#flush());
+  }
+
   write(line: string): void {
     if (this.#lines === '') setImmediate(() => this.#flush());
     this.#lines += line;
   }
 
   #flush(): void {
-    process.stdout.write(this.#lines);
+    if (this.#lines !== '') process.stdout.write(this.#lines);
     this.#lines = '';
   }
 }

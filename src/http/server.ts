@@ -47,7 +47,10 @@ export function createServer(config: Config, certificate: Certificate | undefine
     requireHostHeader: false,
   };
   const app = certificate
-    ? fastify({ ...options, https: { ...http, ...certificate.pair } })
+    ? fastify({
+        ...options,
+        https: { ...http, ...certificate.pair, handshakeTimeout: config.headersTimeoutMs },
+      })
     : fastify({ ...options, http });
   app.server.maxConnections = config.connectionsMax;
   app.server.on('checkExpectation', refuseExpectation);

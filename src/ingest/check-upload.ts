@@ -4,11 +4,11 @@ import { RequestError } from '../errors.ts';
 import { limits } from '../limits.ts';
 import { canonicalJson } from '../registry/canonical-json.ts';
 import type { ResourceType } from '../registry/resources.ts';
-import { isRecord, nestedTooDeeply } from '../registry/validate.ts';
+import { isRecord } from '../registry/validate.ts';
 import { WarningCounter } from '../registry/warnings.ts';
 import { type BatchBuilder, builderOf, type CheckedBatch } from './batch-builder.ts';
-import { comma, endOfTokens, endOfValue, isDeeperThan, skipSpace } from './json-bytes.ts';
-import { parseBody } from './parse-body.ts';
+import { comma, endOfTokens, endOfValue, skipSpace } from './json-bytes.ts';
+import { parseBody, parseRecord } from './parse-body.ts';
 
 /**
  * All of an upload that needs no database: reads the body, checks every record and cuts them into batches. All at once
@@ -60,7 +60,7 @@ function checkBytes(type: ResourceType, body: Buffer, recordsMax: number): Check
     let end = batch.readPlain(body, at);
     if (end < 0) {
       end = endOfValue(body, at);
-      const record = end < 0 ? undefined : parseRecord(body, at, end);
+      const record = end < 0 ? undefined : tryRecord(body.subarray(at, end));
       if (record === undefined) return undefined;
       const [from, to] = [at, end];
       batch.add(record.value, () =>
@@ -74,9 +74,6 @@ function checkBytes(type: ResourceType, body: Buffer, recordsMax: number): Check
   }
   return endOfTokens(body, at, closing) === body.length ? batches.finish() : undefined;
 }
-
-/** Around a record there are the brackets of the body and of its records. */
-const recordDepthMax = limits.bodyDepthMax - 2;
 
 const opening = ['{', '"records"', ':', '['].map((token) => Buffer.from(token));
 const closing = [']', '}'].map((token) => Buffer.from(token));
@@ -105,11 +102,9 @@ class Batches {
   }
 }
 
-/** One that is nested deeply is no record, and not worth parsing; its neighbours are. */
-function parseRecord(body: Buffer, from: number, end: number): { readonly value: unknown } | undefined {
-  if (isDeeperThan(body, recordDepthMax, from, end)) return { value: nestedTooDeeply };
+function tryRecord(bytes: Buffer): { readonly value: unknown } | undefined {
   try {
-    return { value: JSON.parse(body.toString('utf8', from, end)) };
+    return { value: parseRecord(bytes) };
   } catch {
     return undefined;
   }

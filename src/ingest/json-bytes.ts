@@ -41,9 +41,9 @@ export function endOfValue(body: Buffer, from: number): number {
 }
 
 /** Whether brackets stand within brackets more often than that: parsed, what is deep would be walked through by recursion. */
-export function isDeeperThan(bytes: Buffer, max: number, from = 0, end = bytes.length): boolean {
+export function isDeeperThan(bytes: Buffer, max: number): boolean {
   let depth = 0;
-  for (let at = from; at < end; at++) {
+  for (let at = 0; at < bytes.length; at++) {
     const byte = bytes[at] as number;
     if (byte === quote) {
       at = endOfString(bytes, at + 1);

@@ -1,5 +1,6 @@
 import { RequestError } from '../errors.ts';
 import { limits } from '../limits.ts';
+import { nestedTooDeeply } from '../registry/validate.ts';
 import { isDeeperThan } from './json-bytes.ts';
 
 const utf8 = new TextDecoder('utf-8', { fatal: true });
@@ -23,4 +24,12 @@ export function parseBody(bytes: Buffer | undefined): unknown {
       message: `The body is not valid JSON${place}; send one JSON object.`,
     });
   }
+}
+
+/** Around a record there are the brackets of the body and of its records. */
+const recordDepthMax = limits.bodyDepthMax - 2;
+
+/** Parses one record of sound JSON. One that is nested deeply is none, and not worth parsing; its neighbours are. */
+export function parseRecord(bytes: Buffer): unknown {
+  return isDeeperThan(bytes, recordDepthMax) ? nestedTooDeeply : JSON.parse(bytes.toString('utf8'));
 }

@@ -21,6 +21,7 @@ import { type BatchAnswer, batchAnswer } from './answer.ts';
 import { builderOf, type CheckedBatch } from './batch-builder.ts';
 import { additionOf, changeOf } from './commit-batch.ts';
 import { notStored, type Outcome, outcomeUnknown } from './outcome.ts';
+import { parseRecord } from './parse-body.ts';
 import { reasonsOf } from './settle-rejections.ts';
 import { BeginAgain, outcomesOf, retryConflicts, storeRows } from './store-batch.ts';
 
@@ -155,7 +156,7 @@ async function replayBatch(
 function checkAgain(type: ResourceType, rejections: readonly StoredRejection[]): CheckedBatch {
   const builder = builderOf(type);
   builder.start(new Date(), new WarningCounter());
-  for (const { record } of rejections) builder.add(JSON.parse(record as string), () => record);
+  for (const { record } of rejections) builder.add(parseRecord(Buffer.from(record as string)), () => record);
   return builder.finish();
 }
 

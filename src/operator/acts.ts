@@ -57,10 +57,12 @@ export async function changeOrganisation(
   return inTransaction(pool, async (client) => {
     const old = await findOrganisation(client, slug, 'for update');
     if (!old) return undefined;
-    const isSuspended = suspended ?? old.suspended_at !== null;
-    const suspended_at = isSuspended ? (old.suspended_at ?? new Date().toISOString()) : null;
-    const changed = await updateOrganisation(client, { ...old, ...change, suspended_at });
-    for (const [act, details] of actsOf(old, { ...old, ...change, suspended_at })) {
+    const changed = await updateOrganisation(client, {
+      ...old,
+      ...change,
+      suspended: suspended ?? old.suspended_at !== null,
+    });
+    for (const [act, details] of actsOf(old, changed)) {
       await audit(client, by, act, old.organisation_id, null, details);
     }
     return changed;

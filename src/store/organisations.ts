@@ -54,25 +54,29 @@ export async function listOrganisations(
   return rows;
 }
 
-/** Stores everything that may change about it. */
+export type ChangedOrganisation = Omit<Organisation, 'slug' | 'created_at' | 'suspended_at'> & {
+  readonly suspended: boolean;
+};
+
+/** Stores everything that may change about it. One that is suspended already is so since the first time. */
 export async function updateOrganisation(
   client: Client,
-  { organisation_id, ...organisation }: Organisation,
-): Promise<Organisation | undefined> {
+  organisation: ChangedOrganisation,
+): Promise<Organisation> {
   const { rows } = await client.query<Organisation>(
-    `update organisations set name = $2, suspended_at = $3, requests_per_second_max = $4,
-       interactions_per_second_max = $5, records_per_second_max = $6, bytes_in_flight_max = $7,
-       changed_in = pg_current_xact_id()
+    `update organisations set name = $2, suspended_at = case when $3 then coalesce(suspended_at, now()) end,
+       requests_per_second_max = $4, interactions_per_second_max = $5, records_per_second_max = $6,
+       bytes_in_flight_max = $7, changed_in = pg_current_xact_id()
      where organisation_id = $1 returning ${columns}`,
     [
-      organisation_id,
+      organisation.organisation_id,
       organisation.name,
-      organisation.suspended_at,
+      organisation.suspended,
       organisation.requests_per_second_max,
       organisation.interactions_per_second_max,
       organisation.records_per_second_max,
       organisation.bytes_in_flight_max,
     ],
   );
-  return rows[0];
+  return rows[0] as Organisation;
 }

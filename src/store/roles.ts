@@ -70,3 +70,11 @@ export async function surplusRights(pool: Pool): Promise<string[]> {
     from pg_roles r where r.rolname = current_user`);
   return rows[0]?.rights ?? [];
 }
+
+/** Whether the role that is logged in may do what the admin API does. */
+export async function mayAdminister(pool: Pool): Promise<boolean> {
+  const { rows } = await pool.query<{ may: boolean }>(`
+    select has_table_privilege('api_keys', 'insert') and has_table_privilege('organisations', 'insert')
+      and has_table_privilege('audit_log', 'insert') as may`);
+  return rows[0]?.may === true;
+}
