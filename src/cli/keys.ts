@@ -110,8 +110,11 @@ async function rotate(args: string[]): Promise<void> {
 
 const unitMs: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 
+const durationPattern = /^(\d{1,4})([smhd])$/;
+const isDuration = (text: string) => durationPattern.test(text);
+
 function readDuration(text: string): number {
-  const [, count = '', unit = ''] = /^(\d{1,4})([smhd])$/.exec(text) ?? [];
+  const [, count = '', unit = ''] = durationPattern.exec(text) ?? [];
   const ms = Number(count) * (unitMs[unit] ?? Number.NaN);
   if (Number.isNaN(ms)) throw commandError(`"${text}" is no period; write it as 24h, 30m, 90s or 7d`);
   return ms;
@@ -120,6 +123,10 @@ function readDuration(text: string): number {
 /** A period from now, or an instant; either must lie ahead. */
 function readExpiry(given: string): Date {
   const instant = readDateTime(given);
+  if (instant === undefined && !isDuration(given))
+    throw commandError(
+      `--expires takes a period such as 90d or a date-time such as 2027-01-01T00:00:00Z, not "${given}"`,
+    );
   const ms = instant === undefined ? Date.now() + readDuration(given) : unixMsOf(instant);
   if (ms <= Date.now())
     throw commandError(`--expires ${given} is past; give a date to come, or a period such as 90d`);

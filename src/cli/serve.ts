@@ -19,11 +19,15 @@ import { commandError } from './help.ts';
 export async function run(args: string[]): Promise<void> {
   parseArgs({ args, options: {} });
   const service = await startService(readConfig());
+  let isStopping = false;
   const stop = async () => {
+    // Being told twice does not cut short what is being finished.
+    if (isStopping) return;
+    isStopping = true;
     // What is left then has no end of its own, such as a connection on which nothing arrives any more.
     if (!(await service.stop())) process.exit(1);
   };
-  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => void stop());
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => void stop());
 }
 
 export interface Service {

@@ -93,6 +93,8 @@ function addBodyReader(app: FastifyInstance, { config }: BuildParts, passed: Pas
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('application/json', async (request: FastifyRequest, payload: Payload) => {
     const holding = passed.get(request)?.holding as Holding;
+    // Gone before its body was asked for: no event will tell.
+    if (request.raw.destroyed) throw new RequestError('malformed_request');
     try {
       return await readBody(request.headers, payload, config.bodyBytesMax, holding);
     } catch (error) {

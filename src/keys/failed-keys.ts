@@ -1,5 +1,5 @@
 import { isIPv4 } from 'node:net';
-import { RateLimiterMemory } from 'rate-limiter-flexible';
+import { RateLimiterMemory, type RateLimiterRes } from 'rate-limiter-flexible';
 import { RequestError } from '../errors.ts';
 import { limits } from '../limits.ts';
 
@@ -17,14 +17,19 @@ export class FailedKeys {
 
   async refuseTooMany(address: string, knownKeyId: string | undefined): Promise<void> {
     const failed = await this.#limiter.get(nameOf(address, knownKeyId));
-    if (!failed || failed.consumedPoints < this.#limiter.points) return;
-    const wait = Math.max(1, Math.ceil(failed.msBeforeNext / 1_000));
-    throw new RequestError('too_many_failed_keys', { headers: { 'retry-after': String(wait) } });
+    if (failed && failed.consumedPoints >= this.#limiter.points) throw tooMany(failed);
   }
 
+  /** Counts one more. Of several at once that were let through, those that are too many are refused here. */
   async count(address: string, knownKeyId: string | undefined): Promise<void> {
-    await this.#limiter.penalty(nameOf(address, knownKeyId), 1);
+    const failed = await this.#limiter.penalty(nameOf(address, knownKeyId), 1);
+    if (failed.consumedPoints > this.#limiter.points) throw tooMany(failed);
   }
+}
+
+function tooMany({ msBeforeNext }: RateLimiterRes): RequestError {
+  const wait = Math.max(1, Math.ceil(msBeforeNext / 1_000));
+  return new RequestError('too_many_failed_keys', { headers: { 'retry-after': String(wait) } });
 }
 
 function nameOf(address: string, knownKeyId: string | undefined): string {

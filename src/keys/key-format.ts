@@ -35,6 +35,12 @@ export function keyIdOf(key: string): string | undefined {
     : undefined;
 }
 
+const idPattern = new RegExp(`^[0-9A-Za-z]{${keyIdLength}}$`);
+
+export function isKeyId(text: string): boolean {
+  return idPattern.test(text);
+}
+
 /** A key has 256 random bits, so a plain hash is as strong as a slow one would be. */
 export function hashKey(key: string): Buffer {
   return hash('sha256', key, 'buffer');

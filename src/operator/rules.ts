@@ -1,6 +1,6 @@
 import { allPermissions, isPermission, type Permission } from '../keys/permissions.ts';
 import { limits } from '../limits.ts';
-import { text } from '../registry/fields.ts';
+import { type Field, type Problem, text } from '../registry/fields.ts';
 
 /** What an operator may ask for, the same on the command line and over HTTP. A rule says undefined if it is kept. */
 
@@ -25,8 +25,21 @@ export function permissionsOf(given: readonly string[]): Permission[] {
   return [...new Set(given)] as Permission[];
 }
 
-export const organisationName = text({ codePointsMax: limits.organisationNameCodePointsMax });
-export const keyLabel = text({ codePointsMax: limits.keyLabelCodePointsMax });
+export const organisationName = line(limits.organisationNameCodePointsMax);
+export const keyLabel = line(limits.keyLabelCodePointsMax);
+
+/** Text that is listed among others, so it must not break its line. */
+function line(codePointsMax: number): Field {
+  const field = text({ codePointsMax });
+  const read = (value: unknown) =>
+    typeof value === 'string' && /[\p{Cc}\p{Zl}\p{Zp}]/u.test(value) ? hasControls : field.read(value);
+  return { ...field, read };
+}
+
+const hasControls: Problem = {
+  code: 'invalid_characters',
+  message: 'must be one line, without control characters',
+};
 
 /** What may be set for one organisation, and in which range. */
 export const organisationLimits = {

@@ -1,11 +1,11 @@
-import { execFileSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { request } from 'node:https';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { apiOf } from '../support/api.ts';
 import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
+import { makeCertificate } from '../support/certificate.ts';
 import { createTestDatabase } from '../support/database.ts';
 import { expectError } from '../support/expect-error.ts';
 import { sendRaw } from '../support/raw-http.ts';
@@ -14,14 +14,10 @@ import { runCommand } from '../support/run-command.ts';
 /** All traffic is encrypted, by the service itself or by a proxy in front of it: row 39. */
 
 const folder = mkdtempSync(join(tmpdir(), 'intake-tls-'));
-const [certificate, privateKey] = [join(folder, 'cert.pem'), join(folder, 'key.pem')];
+const { certFile, keyFile, pem: ca } = makeCertificate(folder, 'localhost');
 let databaseUrl: string;
 let key: string;
 beforeAll(async () => {
-  const subject = ['-subj', '/CN=localhost', '-addext', 'subjectAltName=IP:127.0.0.1,DNS:localhost'];
-  const output = ['-keyout', privateKey, '-out', certificate];
-  const curve = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes'];
-  execFileSync('openssl', ['req', '-x509', '-days', '1', ...curve, ...subject, ...output], { stdio: 'pipe' });
   databaseUrl = await createTestDatabase();
   const run = (...args: string[]) => runCommand(args, { DATABASE_URL: databaseUrl });
   await run('organisations', 'create', 'acme');
@@ -32,7 +28,7 @@ afterAll(() => rmSync(folder, { recursive: true }));
 describe('a service that serves TLS itself', () => {
   let server: BuiltServer;
   beforeAll(async () => {
-    const tls = { TLS_CERT_FILE: certificate, TLS_KEY_FILE: privateKey };
+    const tls = { TLS_CERT_FILE: certFile, TLS_KEY_FILE: keyFile };
     server = await startBuiltServer({ DATABASE_URL: databaseUrl, ...tls });
   });
   afterAll(() => server.stop());
@@ -50,14 +46,13 @@ describe('a service that serves TLS itself', () => {
 
   it('39: answers over HTTPS, with the certificate it was given', async () => {
     expect(server.url).toMatch(/^https:/);
-    const ca = readFileSync(certificate);
     expect(await get('/user-interactions', { ca })).toBe(200);
     expect(await get('/health/ready', { ca })).toBe(200);
     await expect(get('/health/ready', {})).rejects.toThrow(/self-signed/);
   });
 
   it('39: speaks no TLS older than 1.2', async () => {
-    const old = { ca: readFileSync(certificate), minVersion: 'TLSv1', maxVersion: 'TLSv1.1' };
+    const old = { ca, minVersion: 'TLSv1', maxVersion: 'TLSv1.1' };
     await expect(get('/health/live', { ...old, ciphers: 'DEFAULT@SECLEVEL=0' })).rejects.toThrow();
   });
 

@@ -35,7 +35,7 @@ export function rawPost(path: string, headers: readonly string[], body: string |
 }
 
 /** The first whole answer, or undefined while some of it is missing. */
-function readAnswer(received: Buffer): Answer | undefined {
+export function readAnswer(received: Buffer): Answer | undefined {
   const end = received.indexOf('\r\n\r\n');
   if (end < 0) return undefined;
   const [statusLine = '', ...lines] = received.toString('latin1', 0, end).split('\r\n');

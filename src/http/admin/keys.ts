@@ -1,4 +1,5 @@
 import { RequestError } from '../../errors.ts';
+import { isKeyId } from '../../keys/key-format.ts';
 import { allPermissions } from '../../keys/permissions.ts';
 import { limits } from '../../limits.ts';
 import { type IssuedKey, issueKey, revokeKey, rotateKey } from '../../operator/acts.ts';
@@ -8,7 +9,7 @@ import { readDateTime, unixMsOf } from '../../registry/times.ts';
 import { listApiKeys } from '../../store/api-keys.ts';
 import { findOrganisation, type Organisation } from '../../store/organisations.ts';
 import type { Pool } from '../../store/pool.ts';
-import type { Operation } from '../operation.ts';
+import type { Call, Operation } from '../operation.ts';
 import { type BodyField, bodySchema, invalid, readFields, refuse } from './body.ts';
 import { bodyText, operatorOf, pageOf, pageQuery, refused, wholeNumber } from './fields.ts';
 import type { AdminParts } from './parts.ts';
@@ -125,6 +126,13 @@ const list: Operation<AdminParts> = {
   },
 };
 
+/** What cannot be the id of a key is that of none. */
+function keyIdOf({ params }: Call): string {
+  const { key_id = '' } = params;
+  if (!isKeyId(key_id)) throw new RequestError('key_not_found');
+  return key_id;
+}
+
 const rotateFields = { grace_seconds: wholeNumber({ minimum: 0, maximum: limits.graceSecondsMax }) };
 
 const rotate: Operation<AdminParts> = {
@@ -145,12 +153,7 @@ const rotate: Operation<AdminParts> = {
   },
   async handle(call, { pool }) {
     const { grace_seconds = limits.graceSecondsDefault } = readFields(rotateFields, call.body);
-    const successor = await rotateKey(
-      pool,
-      operatorOf(call),
-      call.params.key_id ?? '',
-      grace_seconds * 1_000,
-    );
+    const successor = await rotateKey(pool, operatorOf(call), keyIdOf(call), grace_seconds * 1_000);
     if (!successor) throw new RequestError('key_not_found');
     return { status: 201, body: successor };
   },
@@ -174,7 +177,8 @@ const revoke: Operation<AdminParts> = {
     404: refused('There is no such key.'),
   },
   async handle(call, { pool }) {
-    const revoked = await revokeKey(pool, operatorOf(call), call.params.key_id ?? '');
+    readFields({}, call.body);
+    const revoked = await revokeKey(pool, operatorOf(call), keyIdOf(call));
     if (!revoked) throw new RequestError('key_not_found');
     return { status: 200, body: revoked };
   },

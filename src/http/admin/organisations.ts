@@ -3,7 +3,7 @@ import { changeOrganisation, createOrganisation, type OrganisationChange } from 
 import { organisationLimits, organisationName, slugProblem, slugSchema } from '../../operator/rules.ts';
 import { text } from '../../registry/fields.ts';
 import { findOrganisation, listOrganisations, type Organisation } from '../../store/organisations.ts';
-import type { Operation } from '../operation.ts';
+import type { Call, Operation } from '../operation.ts';
 import { type BodyField, bodySchema, readFields, refuse } from './body.ts';
 import { bodyText, operatorOf, orNull, pageOf, pageQuery, refused, wholeNumber } from './fields.ts';
 import type { AdminParts } from './parts.ts';
@@ -80,6 +80,13 @@ const list: Operation<AdminParts> = {
   },
 };
 
+/** What cannot be a slug is that of no organisation. */
+function slugOf({ params }: Call): string {
+  const { slug: asked = '' } = params;
+  if (slugProblem(asked)) throw new RequestError('organisation_not_found');
+  return asked;
+}
+
 const get: Operation<AdminParts> = {
   id: 'get-organisation',
   method: 'GET',
@@ -91,7 +98,7 @@ const get: Operation<AdminParts> = {
   pathParameters: { slug: text() },
   answers: { 200: { description: 'The organisation.', schema, example }, 404: refused('There is none.') },
   async handle(call, { pool }) {
-    const found = await findOrganisation(pool, call.params.slug ?? '');
+    const found = await findOrganisation(pool, slugOf(call));
     if (!found) throw new RequestError('organisation_not_found');
     return { status: 200, body: found };
   },
@@ -128,7 +135,7 @@ const change: Operation<AdminParts> = {
   },
   async handle(call, { pool }) {
     const wanted = readFields(changeFields, call.body) as OrganisationChange;
-    const changed = await changeOrganisation(pool, operatorOf(call), call.params.slug ?? '', wanted);
+    const changed = await changeOrganisation(pool, operatorOf(call), slugOf(call), wanted);
     if (!changed) throw new RequestError('organisation_not_found');
     return { status: 200, body: changed };
   },

@@ -1,0 +1,245 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type AdminServer, patch, startAdminServer } from '../support/admin-server.ts';
+import { allPages } from '../support/all-pages.ts';
+import { type Api, apiOf } from '../support/api.ts';
+import { expectError, uuidV7 } from '../support/expect-error.ts';
+import { many } from '../support/new-records.ts';
+import { queryDatabase } from '../support/query-database.ts';
+
+/** Organisations by way of the admin API. */
+
+const path = '/admin/v1/organisations';
+const reachesMs = 5_000;
+let server: AdminServer;
+let admin: Api;
+beforeAll(async () => {
+  server = await startAdminServer({ REQUESTS_PER_SECOND_MAX: '1000' });
+  admin = server.admin;
+});
+afterAll(() => server.stop());
+
+const noLimits = {
+  requests_per_second_max: null,
+  interactions_per_second_max: null,
+  records_per_second_max: null,
+  bytes_in_flight_max: null,
+};
+
+async function create(slug: string, fields: object = {}) {
+  const { status, body } = await admin.post(path, { slug, ...fields });
+  expect({ status, body }).toMatchObject({ status: 201 });
+  return body;
+}
+
+describe('creating one', () => {
+  it('answers with it as it is, and so does asking for it', async () => {
+    const before = Date.now();
+    const created = await create('acme', { name: 'Acme Student Discounts' });
+    expect(created).toEqual({
+      organisation_id: expect.stringMatching(uuidV7),
+      slug: 'acme',
+      name: 'Acme Student Discounts',
+      created_at: expect.any(String),
+      suspended_at: null,
+      ...noLimits,
+    });
+    expect(Date.parse(created.created_at)).toBeGreaterThanOrEqual(before - 1);
+    expect(Date.parse(created.created_at)).toBeLessThanOrEqual(Date.now());
+    const read = await admin.get(`${path}/acme`);
+    expect(read.status).toBe(200);
+    expect(read.body).toEqual(created);
+  });
+
+  it('names it after its slug unless it has a name', async () => {
+    expect((await create('plain')).name).toBe('plain');
+  });
+
+  it('twice is 409, and leaves the first as it was', async () => {
+    const first = await create('twice', { name: 'First' });
+    expectError(await admin.post(path, { slug: 'twice', name: 'Second' }), 409);
+    expect((await admin.get(`${path}/twice`)).body).toEqual(first);
+  });
+
+  it('twice at once makes one', async () => {
+    const answers = await Promise.all(many(8, () => admin.post(path, { slug: 'raced' })));
+    expect(answers.map(({ status }) => status).toSorted()).toEqual([201, ...many(7, () => 409)]);
+  });
+
+  it.each<[object, string[]]>([
+    [{}, ['slug']],
+    [{ slug: null }, ['slug']],
+    [{ slug: 7 }, ['slug']],
+    [{ slug: 'With Capitals' }, ['slug']],
+    [{ slug: '-hyphen' }, ['slug']],
+    [{ slug: 'x'.repeat(64) }, ['slug']],
+    [{ slug: 'faulty', name: '' }, ['name']],
+    [{ slug: 'faulty', name: 7 }, ['name']],
+    [{ slug: 'faulty', name: 'x'.repeat(201) }, ['name']],
+    [{ slug: 'faulty', name: 'nul\0' }, ['name']],
+    [{ slug: 'faulty', name: 'half \ud800' }, ['name']],
+    [{ slug: 'faulty', colour: 'red' }, ['colour']],
+    [{ slug: 'faulty', suspended: true }, ['suspended']],
+  ])('as %j is 400', async (body, fields) => {
+    expectError(await admin.post(path, body), 400, fields);
+    expect((await admin.get(`${path}/faulty`)).status).toBe(404);
+  });
+});
+
+describe('the list', () => {
+  it('leads through more than a thousand, each once, by slug', async () => {
+    await queryDatabase(
+      server.databaseUrl,
+      `insert into organisations (organisation_id, slug, name)
+       select gen_random_uuid(), 'many-' || md5(n::text), 'Many' from generate_series(1, 1205) n`,
+    );
+    const rows = await queryDatabase<{ slug: string }>(
+      server.databaseUrl,
+      'select slug from organisations order by slug',
+    );
+    const slugs = rows.map(({ slug }) => slug);
+    for (const [limit, perPage] of [
+      ['', 100],
+      ['1000', 1_000],
+      ['7', 7],
+    ] as const) {
+      const pages = await allPages<{ slug: string }>(admin, path, 'organisations', limit ? { limit } : {});
+      expect(pages.flat().map(({ slug }) => slug)).toEqual(slugs);
+      expect(pages.slice(0, -1).every((page) => page.length === perPage)).toBe(true);
+    }
+  });
+
+  it('has the same of each as asking for it', async () => {
+    const { body } = await admin.get(`${path}?limit=1`);
+    expect(body.organisations).toHaveLength(1);
+    expect((await admin.get(`${path}/${body.organisations[0].slug}`)).body).toEqual(body.organisations[0]);
+  });
+
+  it.each([
+    ['limit=0', 'limit'],
+    ['limit=1001', 'limit'],
+    ['limit=ten', 'limit'],
+    ['limit=', 'limit'],
+    ['colour=red', 'colour'],
+    ['cursor=%00', 'cursor'],
+    ['limit=1&limit=2', 'limit'],
+  ])('with %s is 400', async (query, field) => {
+    expectError(await admin.get(`${path}?${query}`), 400, [field]);
+  });
+});
+
+describe('one that does not exist', () => {
+  it('is 404', async () => {
+    for (const slug of ['nobody', 'x'.repeat(200), '%00', 'With%20Space', "'--"]) {
+      expectError(await admin.get(`${path}/${slug}`), 404);
+      expectError(await patch(admin, `${path}/${slug}`, { name: 'Somebody' }), 404);
+    }
+  });
+});
+
+describe('changing one', () => {
+  it('changes what is named and nothing else', async () => {
+    const created = await create('changed', { name: 'Before' });
+    const change = async (fields: object) => {
+      const { status, body } = await patch(admin, `${path}/changed`, fields);
+      expect(status).toBe(200);
+      expect((await admin.get(`${path}/changed`)).body).toEqual(body);
+      return body;
+    };
+    expect(await change({ name: 'After' })).toEqual({ ...created, name: 'After' });
+    const limited = { requests_per_second_max: 7, records_per_second_max: 5_000 };
+    expect(await change(limited)).toEqual({ ...created, name: 'After', ...limited });
+    expect(await change({ requests_per_second_max: null, bytes_in_flight_max: 99_999_999 })).toEqual({
+      ...created,
+      name: 'After',
+      records_per_second_max: 5_000,
+      bytes_in_flight_max: 99_999_999,
+    });
+    expect(await change({ interactions_per_second_max: 9 })).toMatchObject({
+      interactions_per_second_max: 9,
+    });
+  });
+
+  it('suspends and resumes it, which holds for its keys within seconds', async () => {
+    await create('paused');
+    const issued = await admin.post('/admin/v1/keys', { organisation: 'paused' });
+    const api = apiOf(server.url, issued.body.key);
+    const status = async () => (await api.get('/v1/data')).status;
+    expect(await status()).toBe(200);
+    const suspended = (await patch(admin, `${path}/paused`, { suspended: true })).body;
+    expect(Math.abs(Date.parse(suspended.suspended_at) - Date.now())).toBeLessThan(60_000);
+    await expect.poll(status, { timeout: reachesMs }).toBe(403);
+    // It has been suspended since the first time.
+    expect((await patch(admin, `${path}/paused`, { suspended: true })).body).toEqual(suspended);
+    expect((await patch(admin, `${path}/paused`, { suspended: false })).body.suspended_at).toBeNull();
+    await expect.poll(status, { timeout: reachesMs }).toBe(200);
+  });
+
+  it('limits it, which holds within seconds', async () => {
+    await create('limited');
+    const issued = await admin.post('/admin/v1/keys', { organisation: 'limited' });
+    const api = apiOf(server.url, issued.body.key);
+    const policy = async () => (await api.get('/v1/data')).headers.get('ratelimit-policy');
+    expect(await policy()).toBe('"requests";q=2000;w=2');
+    await patch(admin, `${path}/limited`, { requests_per_second_max: 5 });
+    await expect.poll(policy, { timeout: reachesMs }).toBe('"requests";q=10;w=2');
+    await patch(admin, `${path}/limited`, { requests_per_second_max: null });
+    await expect.poll(policy, { timeout: reachesMs }).toBe('"requests";q=2000;w=2');
+  });
+
+  it.each<[object, string[]]>([
+    [{ name: '' }, ['name']],
+    [{ name: null }, ['name']],
+    [{ suspended: 'yes' }, ['suspended']],
+    [{ suspended: null }, ['suspended']],
+    [{ requests_per_second_max: 0 }, ['requests_per_second_max']],
+    [{ requests_per_second_max: 1.5 }, ['requests_per_second_max']],
+    [{ interactions_per_second_max: '9' }, ['interactions_per_second_max']],
+    [{ records_per_second_max: -1 }, ['records_per_second_max']],
+    [{ bytes_in_flight_max: true }, ['bytes_in_flight_max']],
+    [{ bytes_in_flight_max: 1e15 }, ['bytes_in_flight_max']],
+    [{ records_per_second_max: 2 ** 31 }, ['records_per_second_max']],
+    [{ name: 'nul\0' }, ['name']],
+    [{ slug: 'renamed' }, ['slug']],
+    [{ name: 'Fine', colour: 'red' }, ['colour']],
+  ])('to %j is 400 and changes nothing', async (body, fields) => {
+    if ((await admin.get(`${path}/steady`)).status === 404) await create('steady');
+    const before = (await admin.get(`${path}/steady`)).body;
+    expectError(await patch(admin, `${path}/steady`, body), 400, fields);
+    expect((await admin.get(`${path}/steady`)).body).toEqual(before);
+  });
+
+  it('names every field that is at fault', async () => {
+    const body = { name: 7, suspended: 1, requests_per_second_max: 'x' };
+    const answer = await patch(admin, `${path}/acme`, body);
+    expectError(
+      answer,
+      400,
+      answer.body.details?.map(({ field }: { field: string }) => field),
+    );
+    expect(answer.body.details.map(({ field }: { field: string }) => field).toSorted()).toEqual(
+      Object.keys(body).toSorted(),
+    );
+  });
+});
+
+it('every act is in the audit log, with the request that it came with', async () => {
+  const requestIds: (string | null)[] = [];
+  const act = async (answer: Promise<{ status: number; headers: Headers }>) => {
+    const { status, headers } = await answer;
+    expect(status).toBeLessThan(300);
+    requestIds.push(headers.get('x-request-id'));
+  };
+  await act(admin.post(path, { slug: 'watched' }));
+  await act(patch(admin, `${path}/watched`, { suspended: true }));
+  await act(patch(admin, `${path}/watched`, { suspended: false }));
+  await act(patch(admin, `${path}/watched`, { records_per_second_max: 5_000 }));
+  const entries: { act: string; actor: string; request_id: string }[] = JSON.parse(
+    await server.run('audit', '--organisation', 'watched', '--json'),
+  );
+  expect(entries.toReversed().map(({ act, actor, request_id }) => [act, actor, request_id])).toEqual([
+    ['organisation.create', 'admin-api', requestIds[0]],
+    ['organisation.suspend', 'admin-api', requestIds[1]],
+    ['organisation.resume', 'admin-api', requestIds[2]],
+    ['organisation.limit', 'admin-api', requestIds[3]],
+  ]);
+});

@@ -1,0 +1,131 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { type Answer, apiOf } from '../support/api.ts';
+import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
+import { createTestDatabase } from '../support/database.ts';
+import { expectError } from '../support/expect-error.ts';
+import { many } from '../support/new-records.ts';
+import { runCommand } from '../support/run-command.ts';
+import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
+
+/** Whoever tries keys that are wrong is stopped for a while, and nobody else at the same address with them. */
+
+const failuresMax = 10;
+let server: BuiltServer;
+let proxy: TcpProxy;
+/** Well-formed to the last character, and of another installation. */
+let unknown: string[];
+beforeAll(async () => {
+  proxy = await startTcpProxy(await createTestDatabase());
+  server = await startBuiltServer({
+    DATABASE_URL: proxy.databaseUrl,
+    FAILED_KEYS_PER_MINUTE_MAX: String(failuresMax),
+    // So that a test can come from any address.
+    TRUSTED_PROXY: '127.0.0.1',
+  });
+  const env = { DATABASE_URL: await createTestDatabase() };
+  await runCommand(['organisations', 'create', 'elsewhere'], env);
+  const issue = ['keys', 'issue', '--organisation', 'elsewhere', '--json'];
+  unknown = [];
+  for (let at = 0; at < 3; at++) unknown.push(JSON.parse((await runCommand(issue, env)).stdout).key);
+});
+afterAll(async () => {
+  await server.stop();
+  await proxy.close();
+});
+
+/** An address that answers without a look at the database, once the key is known. */
+function ask(address: string, key: string): Promise<Answer> {
+  const headers = { 'x-forwarded-proto': 'https', 'x-forwarded-for': address };
+  return apiOf(server.url, key).get('/nowhere', headers);
+}
+const status = async (address: string, key: string) => (await ask(address, key)).status;
+
+/** Tries as often as is allowed, and once more. */
+async function lockOut(address: string, keys: readonly string[] = unknown): Promise<Answer> {
+  for (let at = 0; at < failuresMax; at++) expect(await status(address, keys[at % keys.length]!)).toBe(401);
+  return ask(address, keys[0]!);
+}
+
+function expectLockedOut(answer: Answer): number {
+  expectError(answer, 429);
+  expect(answer.body.message).toMatch(/key/);
+  const wait = Number(answer.headers.get('retry-after'));
+  expect(wait).toBeGreaterThan(0);
+  expect(wait).toBeLessThanOrEqual(60);
+  return wait;
+}
+
+let lockedOutAt: number;
+it('too many wrong keys are 429, for that address alone', async () => {
+  lockedOutAt = Date.now();
+  const wait = expectLockedOut(await lockOut('192.0.2.1'));
+  expect(await status('192.0.2.2', unknown[0]!)).toBe(401);
+  // Trying on does not make it longer.
+  await sleep(3_000);
+  expect(expectLockedOut(await ask('192.0.2.1', unknown[1]!))).toBeLessThan(wait);
+});
+
+it('a key that is no key at all counts like any other that is wrong', async () => {
+  expectLockedOut(await lockOut('192.0.2.3', ['intake_nonsense', 'secret', unknown[0]!]));
+});
+
+it('many at once do not slip through', async () => {
+  const answers = await Promise.all(many(40, (at) => status('192.0.2.4', unknown[at % 3]!)));
+  expect(answers.filter((one) => one === 401).length).toBeLessThanOrEqual(failuresMax);
+  expect(answers.filter((one) => one === 401 || one === 429)).toHaveLength(40);
+});
+
+it('a good key that the process knows passes all the while, from the same address', async () => {
+  const good = await server.createKey('acme');
+  expect(await status('192.0.2.5', good)).toBe(404);
+  expectLockedOut(await lockOut('192.0.2.5'));
+  for (let at = 0; at < 20; at++) expect(await status('192.0.2.5', good)).toBe(404);
+  expect(await status('192.0.2.5', unknown[0]!)).toBe(429);
+});
+
+it('a client with an old key does not lock its neighbour out', async () => {
+  const [old, good] = [await server.createKey('acme'), await server.createKey('acme')];
+  expect([await status('192.0.2.6', old), await status('192.0.2.6', good)]).toEqual([404, 404]);
+  await server.run('keys', 'revoke', old.split('_')[1]!);
+  await expect.poll(() => status('192.0.2.6', old), { timeout: 5_000 }).toBe(401);
+  await expect.poll(() => status('192.0.2.6', old), { timeout: 5_000 }).toBe(429);
+  expect(await status('192.0.2.6', good)).toBe(404);
+  const fresh = await server.createKey('acme');
+  expect(await status('192.0.2.6', fresh)).toBe(404);
+  expect(await status('192.0.2.6', unknown[0]!)).toBe(401);
+});
+
+it('good keys and requests without a key are not counted', async () => {
+  const good = await server.createKey('acme');
+  const headers = { 'x-forwarded-proto': 'https', 'x-forwarded-for': '192.0.2.7' };
+  for (let at = 0; at < 3 * failuresMax; at++) {
+    expect(await status('192.0.2.7', good)).toBe(404);
+    expect((await apiOf(server.url).get('/nowhere', headers)).status).toBe(401);
+  }
+  expect(await status('192.0.2.7', unknown[0]!)).toBe(401);
+});
+
+it('a wrong key beyond them is refused without a look at the database', async () => {
+  expectLockedOut(await lockOut('192.0.2.8'));
+  await proxy.refuse();
+  try {
+    expect(await status('192.0.2.9', unknown[0]!)).toBe(503);
+    expectLockedOut(await ask('192.0.2.8', unknown[2]!));
+  } finally {
+    await proxy.accept();
+  }
+});
+
+it('what is open to all stays open', async () => {
+  expectLockedOut(await lockOut('192.0.2.10'));
+  const headers = { 'x-forwarded-proto': 'https', 'x-forwarded-for': '192.0.2.10' };
+  for (const path of ['/health/live', '/openapi.json'])
+    expect((await apiOf(server.url, unknown[0]!).get(path, headers)).status).toBe(200);
+});
+
+it('it ends by itself, a minute after it began', { timeout: 90_000 }, async () => {
+  expectLockedOut(await ask('192.0.2.1', unknown[0]!));
+  await sleep(lockedOutAt + 62_000 - Date.now());
+  expect(await status('192.0.2.1', unknown[0]!)).toBe(401);
+});

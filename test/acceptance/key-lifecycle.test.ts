@@ -1,0 +1,247 @@
+import { userInfo } from 'node:os';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type Api, apiOf } from '../support/api.ts';
+import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
+import { expectError } from '../support/expect-error.ts';
+import { newTag } from '../support/new-records.ts';
+import { countStored, queryDatabase } from '../support/query-database.ts';
+import { runCommand } from '../support/run-command.ts';
+
+/** A key from the day it is issued to the day it ends, and an organisation that is stopped for a while. */
+
+interface ListedKey {
+  readonly key_id: string;
+  readonly organisation: string;
+  readonly permissions: string[];
+  readonly label: string | null;
+  readonly created_at: string;
+  readonly created_by: string;
+  readonly last_used_at: string | null;
+  readonly expires_at: string | null;
+  readonly revoked_at: string | null;
+  readonly successor_of: string | null;
+}
+
+/** Within so many milliseconds a change reaches every process. */
+const reachesMs = 5_000;
+const me = `cli:${userInfo().username}`;
+
+let server: BuiltServer;
+beforeAll(async () => {
+  server = await startBuiltServer();
+  await server.run('organisations', 'create', 'acme');
+});
+afterAll(() => server.stop());
+
+const attempt = (...args: string[]) => runCommand(args, { DATABASE_URL: server.databaseUrl });
+const issue = async (organisation: string, ...flags: string[]): Promise<{ key: string; key_id: string }> =>
+  JSON.parse(await server.run('keys', 'issue', '--organisation', organisation, '--json', ...flags));
+const listed = async (keyId: string): Promise<ListedKey> => {
+  const keys: ListedKey[] = JSON.parse(await server.run('keys', 'list', '--json'));
+  return keys.find(({ key_id }) => key_id === keyId)!;
+};
+const use = async (key: string) => (await apiOf(server.url, key).get('/user-interactions')).status;
+
+describe('an expiry', () => {
+  it('ends a key at its time, and not before', async () => {
+    const asked = Date.now();
+    const { key, key_id } = await issue('acme', '--expires', '2s');
+    const endsAt = Date.parse((await listed(key_id)).expires_at!);
+    expect(endsAt).toBeGreaterThanOrEqual(asked + 2_000);
+    expect(endsAt).toBeLessThanOrEqual(Date.now() + 2_000);
+
+    const { key: longer } = await issue('acme', '--expires', '1h');
+    const short = await issue('acme', '--expires', '2s');
+    expect(await use(short.key)).toBe(200);
+    await expect.poll(() => use(short.key), { timeout: 2_000 + reachesMs }).toBe(401);
+    expect(Date.now()).toBeGreaterThanOrEqual(Date.parse((await listed(short.key_id)).expires_at!));
+    expect(await use(key)).toBe(401);
+    expect(await use(longer)).toBe(200);
+  });
+
+  it('is a period or an instant, and shown as an instant', async () => {
+    const { key_id: days } = await issue('acme', '--expires', '90d');
+    const shown = Date.parse((await listed(days)).expires_at!);
+    expect(Math.abs(shown - Date.now() - 90 * 86_400_000)).toBeLessThan(60_000);
+    const { key_id: instant } = await issue('acme', '--expires', '2199-12-31T22:00:00+01:00');
+    expect(Date.parse((await listed(instant)).expires_at!)).toBe(Date.UTC(2199, 11, 31, 21));
+    const { key_id: never } = await issue('acme');
+    expect((await listed(never)).expires_at).toBeNull();
+  });
+
+  it.each(['soon', '-1d', '2020-01-01T00:00:00Z'])(
+    'is not "%s", and then no key is issued',
+    async (expires) => {
+      const count = async () => (await queryDatabase(server.databaseUrl, 'select from api_keys')).length;
+      const before = await count();
+      const issued = ['keys', 'issue', '--organisation', 'acme', `--expires=${expires}`];
+      const { exitCode, stderr } = await attempt(...issued);
+      expect(exitCode).toBe(1);
+      expect(stderr).toMatch(/expires|period/);
+      expect(await count()).toBe(before);
+    },
+  );
+});
+
+describe('what is kept of a key', () => {
+  it('is its label, its creator and its dates', async () => {
+    const before = Date.now();
+    const { key_id } = await issue('acme', '--label', 'nightly export', '--scope', 'data:read');
+    const { created_at, ...rest } = await listed(key_id);
+    expect(rest).toEqual({
+      key_id,
+      organisation: 'acme',
+      permissions: ['data:read'],
+      label: 'nightly export',
+      created_by: me,
+      last_used_at: null,
+      expires_at: null,
+      revoked_at: null,
+      successor_of: null,
+    });
+    expect(Date.parse(created_at)).toBeGreaterThanOrEqual(before - 1);
+    expect(Date.parse(created_at)).toBeLessThanOrEqual(Date.now());
+    const { stdout } = await attempt('keys', 'list', '--organisation', 'acme');
+    expect(stdout).toMatch(new RegExp(`^${key_id}\t.*nightly export`, 'm'));
+  });
+
+  it('is listed on one line, whatever the label', async () => {
+    await attempt('keys', 'issue', '--organisation', 'acme', '--label', 'two\nlines\tand more');
+    const keys: ListedKey[] = JSON.parse(await server.run('keys', 'list', '--json'));
+    const lines = (await server.run('keys', 'list')).trim().split('\n');
+    expect(lines).toHaveLength(keys.length);
+  });
+
+  it('is when it was last used, written once for many uses, and not for one that was refused', async () => {
+    const [{ key, key_id }, refused] = [await issue('acme'), await issue('acme')];
+    await server.run('keys', 'revoke', refused.key_id);
+    const before = Date.now();
+    expect([await use(key), await use(key), await use(refused.key)]).toEqual([200, 200, 401]);
+    const lastUsed = async () => (await listed(key_id)).last_used_at;
+    await expect.poll(lastUsed, { timeout: 10_000, interval: 200 }).not.toBeNull();
+    const first = (await lastUsed())!;
+    expect(Date.parse(first)).toBeGreaterThanOrEqual(before - 1);
+    expect(Date.parse(first)).toBeLessThanOrEqual(Date.now());
+    // Longer than the process waits between two looks at the database.
+    for (const end = Date.now() + 5_000; Date.now() < end; await sleep(250)) expect(await use(key)).toBe(200);
+    expect(await lastUsed()).toBe(first);
+    expect((await listed(refused.key_id)).last_used_at).toBeNull();
+  });
+});
+
+describe('a successor', () => {
+  it('has the permissions and the label of its predecessor, which ends after the grace', async () => {
+    const old = await issue('acme', '--label', 'till', '--scope', 'data:write:tags', '--expires', '30d');
+    const rotated = JSON.parse(await server.run('keys', 'rotate', old.key_id, '--grace', '1h', '--json'));
+    expect(rotated).toMatchObject({ key: expect.stringMatching(/^intake_/), successor_of: old.key_id });
+    expect(await listed(rotated.key_id)).toMatchObject({
+      organisation: 'acme',
+      permissions: ['data:write:tags'],
+      label: 'till',
+      created_by: me,
+      expires_at: null,
+      revoked_at: null,
+      successor_of: old.key_id,
+    });
+    const { expires_at, revoked_at } = await listed(old.key_id);
+    expect(Math.abs(Date.parse(expires_at!) - Date.now() - 3_600_000)).toBeLessThan(60_000);
+    expect(revoked_at).toBeNull();
+    for (const { key } of [old, rotated]) {
+      expect((await apiOf(server.url, key).batch('tags', [newTag()])).http).toBe(200);
+    }
+  });
+
+  it('does not lengthen the life of a key that was to end sooner', async () => {
+    const { key_id } = await issue('acme', '--expires', '1h');
+    const { expires_at } = await listed(key_id);
+    await server.run('keys', 'rotate', key_id, '--grace', '24h');
+    expect((await listed(key_id)).expires_at).toBe(expires_at);
+  });
+
+  it('takes over within seconds where there is no grace', async () => {
+    const old = await issue('acme');
+    expect(await use(old.key)).toBe(200);
+    const { key } = JSON.parse(await server.run('keys', 'rotate', old.key_id, '--grace', '0s', '--json'));
+    expect(await use(key)).toBe(200);
+    await expect.poll(() => use(old.key), { timeout: reachesMs }).toBe(401);
+  });
+
+  it('is not issued for a key that has ended', async () => {
+    const { key_id } = await issue('acme');
+    await server.run('keys', 'revoke', key_id);
+    const { exitCode, stderr } = await attempt('keys', 'rotate', key_id);
+    expect(exitCode).toBe(1);
+    expect(stderr).toContain(key_id);
+  });
+});
+
+describe('a suspended organisation', () => {
+  const calls: [string, (api: Api) => ReturnType<Api['get']>][] = [
+    ['an upload', (api) => api.upload('tags', [newTag()])],
+    ['a list of records', (api) => api.get('/v1/data/tags')],
+    ['an interaction', (api) => api.post('/user-interactions', {})],
+    ['receipts', (api) => api.get('/v1/requests')],
+    ['an unknown address', (api) => api.get('/nowhere')],
+  ];
+
+  it('is answered 403 within seconds, by every key of it, and is back as soon', async () => {
+    const keys = [await server.createKey('paused'), await server.createKey('paused', 'data:read')];
+    const other = await server.createKey('busy');
+    const revoked = await issue('paused');
+    await server.run('keys', 'revoke', revoked.key_id);
+    const apis = keys.map((key) => apiOf(server.url, key));
+    for (const api of apis) expect((await api.get('/v1/data/tags')).status).toBe(200);
+
+    await server.run('organisations', 'suspend', 'paused');
+    const statuses = () => Promise.all(apis.map(async (api) => (await api.get('/v1/data/tags')).status));
+    await expect.poll(statuses, { timeout: reachesMs }).toEqual([403, 403]);
+    for (const [what, call] of calls) {
+      const answer = await call(apis[0]!);
+      expectError(answer, 403);
+      expect(answer.body.message, what).toMatch(/suspended/);
+    }
+    const fresh = await issue('paused');
+    expect(await use(fresh.key)).toBe(403);
+    expect(await use(revoked.key)).toBe(401);
+    expect((await apiOf(server.url, other).get('/v1/data/tags')).status).toBe(200);
+
+    await server.run('organisations', 'resume', 'paused');
+    await expect.poll(statuses, { timeout: reachesMs }).toEqual([200, 200]);
+    expect((await apis[0]!.batch('tags', [newTag()])).http).toBe(200);
+  });
+
+  it('stores nothing', async () => {
+    const api = apiOf(server.url, await server.createKey('still'));
+    const tag = newTag();
+    await server.run('organisations', 'suspend', 'still');
+    await expect.poll(async () => (await api.get('/v1/data/tags')).status, { timeout: reachesMs }).toBe(403);
+    expectError(await api.upload('tags', [tag]), 403);
+    expect(await countStored(server.databaseUrl, 'tags', 'tag_id', [tag.tag_id])).toBe(0);
+  });
+
+  it('is listed as such, from the first time it was suspended', async () => {
+    await server.createKey('listed');
+    const suspendedAt = async () => {
+      const all: { slug: string; suspended_at: string | null }[] = JSON.parse(
+        await server.run('organisations', 'list', '--json'),
+      );
+      return all.find(({ slug }) => slug === 'listed')!.suspended_at;
+    };
+    expect(await suspendedAt()).toBeNull();
+    await server.run('organisations', 'suspend', 'listed');
+    const first = await suspendedAt();
+    expect(Math.abs(Date.parse(first!) - Date.now())).toBeLessThan(60_000);
+    expect(await server.run('organisations', 'list')).toMatch(/^listed\t.*suspended/m);
+    await attempt('organisations', 'suspend', 'listed');
+    expect(await suspendedAt()).toBe(first);
+    await server.run('organisations', 'resume', 'listed');
+    expect(await suspendedAt()).toBeNull();
+  });
+
+  it.each(['suspend', 'resume'])('has to exist for %s', async (act) => {
+    const { exitCode, stderr } = await attempt('organisations', act, 'nobody');
+    expect(exitCode).toBe(1);
+    expect(stderr).toMatch(/"nobody".*organisations list/);
+  });
+});

@@ -1,0 +1,133 @@
+import { once } from 'node:events';
+import { copyFileSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { Agent } from 'node:https';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { connect } from 'node:tls';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
+import { type Certificate, makeCertificate } from '../support/certificate.ts';
+import { type Exchange, exchange } from '../support/exchange.ts';
+import { many } from '../support/new-records.ts';
+
+/** A certificate is replaced in a running process, and nobody who uses it notices. */
+
+const reachesMs = 5_000;
+const folder = mkdtempSync(join(tmpdir(), 'intake-certificate-'));
+const [certFile, keyFile] = [join(folder, 'cert.pem'), join(folder, 'key.pem')];
+let first: Certificate;
+let second: Certificate;
+let third: Certificate;
+let ca: Buffer[];
+let server: BuiltServer;
+let key: string;
+beforeAll(async () => {
+  first = makeCertificate(folder, 'first');
+  second = makeCertificate(folder, 'second');
+  third = makeCertificate(folder, 'third');
+  ca = [first, second, third].map(({ pem }) => pem);
+  install(first);
+  server = await startBuiltServer({ TLS_CERT_FILE: certFile, TLS_KEY_FILE: keyFile });
+  key = await server.createKey('acme');
+});
+afterAll(async () => {
+  await server.stop();
+  rmSync(folder, { recursive: true });
+});
+
+/** Each file by itself, in one step, as a program that renews certificates does. */
+function install(certificate: { certFile: string; keyFile: string }): void {
+  for (const [from, to] of [
+    [certificate.keyFile, keyFile],
+    [certificate.certFile, certFile],
+  ] as const) {
+    copyFileSync(from, `${to}.new`);
+    renameSync(`${to}.new`, to);
+  }
+}
+
+/** Which certificate a new connection is shown. */
+async function shown(): Promise<string> {
+  const { hostname, port } = new URL(server.url);
+  const socket = connect({ host: hostname, port: Number(port), ca });
+  await once(socket, 'secureConnect');
+  const { fingerprint256 } = socket.getPeerCertificate();
+  socket.destroy();
+  return fingerprint256;
+}
+
+it('under load no request fails, open connections stay, and new ones see the new certificate within 5 s', async () => {
+  const agent = new Agent({ keepAlive: true, ca });
+  const url = `${server.url}/v1/data`;
+  let stopped = false;
+  const lasting: Exchange[] = [];
+  const fleeting: Exchange[] = [];
+  const load = [
+    ...many(25, async () => {
+      for (; !stopped; await sleep(10)) lasting.push(await exchange(url, { agent, key }));
+    }),
+    ...many(25, async () => {
+      for (; !stopped; await sleep(50)) fleeting.push(await exchange(url, { agent: false, ca, key }));
+    }),
+  ];
+  // A failure is told at once, not when the load ends.
+  const failed = Promise.all(load);
+  const steps = async () => {
+    await sleep(500);
+    expect(await shown()).toBe(first.fingerprint);
+    for (const next of [second, third]) {
+      install(next);
+      const began = Date.now();
+      await expect.poll(shown, { timeout: reachesMs }).toBe(next.fingerprint);
+      console.log(`the new certificate was in use after ${Date.now() - began} ms`);
+      await sleep(1_000);
+    }
+  };
+  await Promise.race([steps(), failed.then(() => undefined)]);
+  stopped = true;
+  await failed;
+  agent.destroy();
+  console.log(`${lasting.length} requests over lasting connections, ${fleeting.length} over new ones`);
+  expect([...lasting, ...fleeting].filter(({ status }) => status !== 200)).toEqual([]);
+  expect(lasting.filter(({ reused }) => !reused)).toHaveLength(25);
+  expect(fleeting.length).toBeGreaterThan(100);
+});
+
+it('a key that does not belong to the certificate leaves the old one in use, and the log says so', async () => {
+  install(first);
+  await expect.poll(shown, { timeout: reachesMs }).toBe(first.fingerprint);
+  const linesBefore = server.log.length;
+  install({ certFile: second.certFile, keyFile: third.keyFile });
+  const warnings = () =>
+    server.log
+      .slice(linesBefore)
+      .map((line) => JSON.parse(line))
+      .filter(({ level, msg }) => level >= 40 && /certificate/i.test(msg));
+  await expect.poll(() => warnings().length, { timeout: reachesMs }).toBeGreaterThan(0);
+  await sleep(2_500);
+  expect(await shown()).toBe(first.fingerprint);
+  expect((await exchange(`${server.url}/v1/data`, { agent: false, ca, key })).status).toBe(200);
+  expect(JSON.stringify(warnings())).not.toMatch(/PRIVATE KEY/);
+
+  install(second);
+  await expect.poll(shown, { timeout: reachesMs }).toBe(second.fingerprint);
+});
+
+it('files that are no pair, or none, change nothing until there is a pair again', async () => {
+  install(second);
+  await expect.poll(shown, { timeout: reachesMs }).toBe(second.fingerprint);
+  const spoils = [
+    () => writeFileSync(certFile, first.pem.subarray(0, first.pem.length / 2)),
+    () => writeFileSync(keyFile, ''),
+    () => rmSync(certFile),
+  ];
+  for (const spoil of spoils) {
+    install(third);
+    spoil();
+    await sleep(2_500);
+    expect(await shown()).toBe(second.fingerprint);
+  }
+  install(third);
+  await expect.poll(shown, { timeout: reachesMs }).toBe(third.fingerprint);
+});

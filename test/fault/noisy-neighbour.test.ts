@@ -1,0 +1,85 @@
+import { once } from 'node:events';
+import { Agent } from 'node:http';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Worker } from 'node:worker_threads';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
+import { exchange } from '../support/exchange.ts';
+import { many, newTag } from '../support/new-records.ts';
+
+/** An organisation that sends ten times what it may does not slow another down. */
+
+/** Short and many, alone and beside in turn: what else the machine does falls on both alike. */
+const rounds = 11;
+const roundMs = 1_000;
+const quietPerSecond = 100;
+const noisyLimit = 20;
+
+let server: BuiltServer;
+let quiet: string;
+let noisy: string;
+let worker: Worker;
+const agent = new Agent({ keepAlive: true });
+beforeAll(async () => {
+  server = await startBuiltServer();
+  [quiet, noisy] = [await server.createKey('quiet'), await server.createKey('noisy')];
+  await server.run('organisations', 'limit', 'noisy', '--requests-per-second', String(noisyLimit));
+  worker = new Worker(new URL('../support/noise-worker.ts', import.meta.url), {
+    workerData: { url: url(), key: noisy, perSecond: 10 * noisyLimit },
+  });
+  await once(worker, 'online');
+});
+afterAll(async () => {
+  agent.destroy();
+  await worker.terminate();
+  await server.stop();
+});
+
+const url = () => `${server.url}/v1/data/tags`;
+
+/** Uploads at a steady rate for a round, whatever the answers are; the 99th percentile of how long they took. */
+async function p99Alone(): Promise<number> {
+  const uploads: ReturnType<typeof exchange>[] = [];
+  const began = performance.now();
+  for (let at = 0; at < (roundMs / 1_000) * quietPerSecond; at++) {
+    await sleep(Math.max(0, began + (at * 1_000) / quietPerSecond - performance.now()));
+    uploads.push(exchange(url(), { agent, key: quiet, body: { records: many(2, () => newTag()) } }));
+  }
+  const answers = await Promise.all(uploads);
+  expect(answers.filter(({ status }) => status !== 200)).toEqual([]);
+  const times = answers.map(({ ms }) => ms).toSorted((a, b) => a - b);
+  return times[Math.ceil(times.length * 0.99) - 1]!;
+}
+
+async function p99Beside(noise: Record<string, number>): Promise<number> {
+  worker.postMessage('start');
+  await sleep(200);
+  const p99 = await p99Alone();
+  worker.postMessage('stop');
+  const [{ sent, counts, ms }] = await once(worker, 'message');
+  expect(sent).toBeGreaterThan((8 * noisyLimit * ms) / 1_000);
+  for (const [what, count] of Object.entries<number>(counts)) noise[what] = (noise[what] ?? 0) + count;
+  return p99;
+}
+
+const median = (numbers: readonly number[]) =>
+  numbers.toSorted((a, b) => a - b)[Math.floor(numbers.length / 2)]!;
+
+it('the 99th percentile of its neighbour at most doubles', { timeout: 60_000 }, async () => {
+  const policy = async () =>
+    (await exchange(`${server.url}/v1/data`, { agent, key: noisy })).headers['ratelimit-policy'];
+  await expect.poll(policy, { timeout: 5_000 }).toBe(`"requests";q=${2 * noisyLimit};w=2`);
+  const [alone, beside]: [number[], number[]] = [[], []];
+  const noise: Record<string, number> = {};
+  // The first uploads of a process are slow in any company.
+  await p99Beside({});
+  for (let round = 0; round < rounds; round++) {
+    alone.push(await p99Alone());
+    beside.push(await p99Beside(noise));
+  }
+  const shown = (numbers: number[]) => numbers.map((ms) => ms.toFixed(1)).join(', ');
+  console.log(`p99 alone: ${shown(alone)} ms; beside noise: ${shown(beside)} ms; the noise got`, noise);
+  expect(Object.keys(noise).toSorted()).toEqual(['200', '429']);
+  expect(noise['429']).toBeGreaterThan(3 * noise['200']!);
+  expect(median(beside)).toBeLessThanOrEqual(2 * median(alone));
+});

@@ -1,0 +1,157 @@
+import { Agent } from 'node:http';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type AdminServer, startAdminServer } from '../support/admin-server.ts';
+import { type Answer, apiOf } from '../support/api.ts';
+import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
+import { createTestDatabase } from '../support/database.ts';
+import { exchange } from '../support/exchange.ts';
+import { many } from '../support/new-records.ts';
+import { runCommand } from '../support/run-command.ts';
+import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
+
+/** A key that is revoked is refused by every process within five seconds, whatever the process can reach. */
+
+const reachesMs = 5_000;
+const revocations = 100;
+const processes = 4;
+/** Commands that run at the same time; more would only wait for each other. */
+const lanes = 2;
+/** How often a watcher asks: as much later may a refusal be noticed than it began. */
+const lookMs = 200;
+
+let databaseUrl: string;
+let servers: AdminServer[];
+const agent = new Agent({ keepAlive: true, maxSockets: 64 });
+beforeAll(async () => {
+  databaseUrl = await createTestDatabase();
+  servers = await Promise.all(many(processes, () => startAdminServer({ DATABASE_URL: databaseUrl })));
+});
+afterAll(async () => {
+  agent.destroy();
+  await Promise.all(servers.map((server) => server.stop()));
+});
+
+const run = (...args: string[]) => runCommand(args, { DATABASE_URL: databaseUrl });
+/** An address that is answered without a look at the database, so that only the key decides. */
+const ask = async (server: BuiltServer, key: string) =>
+  (await exchange(`${server.url}/nowhere`, { agent, key })).status;
+
+/** Asks a process again and again until it refuses the key: when it did. */
+async function refusedAt(server: BuiltServer, key: string, until: () => number): Promise<number> {
+  for (;;) {
+    const status = await ask(server, key);
+    const now = performance.now();
+    if (status === 401) return now;
+    expect(status).toBe(404);
+    expect(now, 'still honoured long after it was revoked').toBeLessThan(until());
+    await sleep(lookMs);
+  }
+}
+
+describe('a key that is revoked by the command line', () => {
+  it(`is refused by each of ${processes} processes within 5 s, ${revocations} times over`, {
+    timeout: 120_000,
+  }, async () => {
+    const { admin } = servers[0]!;
+    await admin.post('/admin/v1/organisations', { slug: 'acme' });
+    const issued: { key: string; key_id: string }[] = [];
+    for (let at = 0; at < revocations; at++)
+      issued.push((await admin.post('/admin/v1/keys', { organisation: 'acme' })).body);
+
+    const delays: number[] = [];
+    const waiting = [...issued];
+    const watched: Promise<unknown>[] = [];
+    const runLane = async () => {
+      for (let one = waiting.pop(); one; one = waiting.pop()) {
+        const { key, key_id } = one;
+        // Every process knows the key, and is asked for it all the while.
+        for (const server of servers) expect(await ask(server, key)).toBe(404);
+        let revokedAt = Number.POSITIVE_INFINITY;
+        const until = () => revokedAt + 4 * reachesMs;
+        const refusals = Promise.all(servers.map((server) => refusedAt(server, key, until)));
+        const { exitCode } = await run('keys', 'revoke', key_id);
+        expect(exitCode).toBe(0);
+        revokedAt = performance.now();
+        watched.push(refusals.then((times) => delays.push(...times.map((time) => time - revokedAt))));
+      }
+    };
+    await Promise.all(many(lanes, runLane));
+    await Promise.all(watched);
+    const longest = Math.max(...delays);
+    console.log(
+      `${delays.length} refusals after ${revocations} revocations; the longest took ${Math.round(longest)} ms`,
+    );
+    expect(delays).toHaveLength(revocations * processes);
+    expect(longest).toBeLessThanOrEqual(reachesMs);
+    for (const { key } of issued.slice(0, 20))
+      for (const server of servers) expect(await ask(server, key)).toBe(401);
+  });
+});
+
+describe('a process that is cut off from its database', () => {
+  let proxy: TcpProxy;
+  let server: BuiltServer;
+  let key: string;
+  beforeAll(async () => {
+    proxy = await startTcpProxy(databaseUrl);
+    server = await startBuiltServer({ DATABASE_URL: proxy.databaseUrl, DATABASE_TIMEOUT_MS: '1000' });
+    await run('organisations', 'create', 'cut-off');
+    key = await issue();
+  });
+  afterAll(async () => {
+    await server.stop();
+    await proxy.close();
+  });
+
+  async function issue(): Promise<string> {
+    const { stdout } = await run('keys', 'issue', '--organisation', 'cut-off', '--json');
+    return JSON.parse(stdout).key;
+  }
+  const answer = (presented = key): Promise<Answer> => apiOf(server.url, presented).get('/nowhere');
+  const status = async (presented = key) => (await answer(presented)).status;
+
+  it('goes on with the keys it knows for a moment, not for 5 s, and serves again once it is back', async () => {
+    const revoked = await issue();
+    expect([await status(), await status(revoked)]).toEqual([404, 404]);
+    await proxy.refuse();
+    const cutAt = performance.now();
+    await run('keys', 'revoke', revoked.split('_')[1]!);
+    const seen: { at: number; status: number }[] = [];
+    while (performance.now() - cutAt < reachesMs + 2_000) {
+      const at = performance.now() - cutAt;
+      seen.push({ at, status: await status() });
+      await sleep(100);
+    }
+    const firstRefusal = seen.find((one) => one.status !== 404)?.at ?? Number.POSITIVE_INFINITY;
+    console.log(`remembered keys were used for ${Math.round(firstRefusal)} ms without the database`);
+    expect(firstRefusal).toBeGreaterThan(1_500);
+    expect(firstRefusal).toBeLessThanOrEqual(reachesMs);
+    expect(new Set(seen.filter(({ at }) => at >= firstRefusal).map((one) => one.status))).toEqual(
+      new Set([503]),
+    );
+    expect((await answer()).headers.get('retry-after')).toMatch(/^[1-9]/);
+
+    await proxy.accept();
+    await expect.poll(() => status(), { timeout: 10_000 }).toBe(404);
+    // What was revoked meanwhile was never honoured again.
+    expect(await status(revoked)).toBe(401);
+  });
+
+  it('does so too where the network says nothing at all', async () => {
+    await expect.poll(() => status(), { timeout: 10_000 }).toBe(404);
+    proxy.watch(() => false);
+    const cutAt = performance.now();
+    await sleep(reachesMs);
+    const answers = await Promise.all(
+      many(5, async (at) => {
+        await sleep(at * 200);
+        return status();
+      }),
+    );
+    expect(answers).toEqual(many(5, () => 503));
+    expect(performance.now() - cutAt).toBeLessThan(reachesMs + 15_000);
+    proxy.unwatch();
+    await expect.poll(() => status(), { timeout: 20_000, interval: 200 }).toBe(404);
+  });
+});

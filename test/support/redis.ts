@@ -1,0 +1,81 @@
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { type AddressInfo, connect, createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+const program = 'redis-server';
+export const redisIsInstalled = spawnSync(program, ['--version']).status === 0;
+
+/** A Redis of the test's own, reachable from this machine alone, that keeps nothing. */
+export interface Redis {
+  readonly url: string;
+  /** Ends it without a word, as a machine does that loses its power. */
+  kill(): Promise<void>;
+  /** Lets it hold its connections and answer nothing. */
+  freeze(): void;
+  thaw(): void;
+  /** Starts it again on the same port. */
+  restart(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+export async function startRedis(): Promise<Redis> {
+  const folder = mkdtempSync(join(tmpdir(), 'intake-redis-'));
+  const port = await freePort();
+  let server = await start(port, folder);
+  const kill = async () => {
+    if (server.exitCode !== null || server.signalCode !== null) return;
+    const ended = once(server, 'exit');
+    server.kill('SIGKILL');
+    await ended;
+  };
+  return {
+    url: `redis://127.0.0.1:${port}`,
+    kill,
+    freeze: () => void server.kill('SIGSTOP'),
+    thaw: () => void server.kill('SIGCONT'),
+    async restart() {
+      server = await start(port, folder);
+    },
+    async stop() {
+      await kill();
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+async function start(port: number, folder: string): Promise<ChildProcess> {
+  const settings = ['--bind', '127.0.0.1', '--save', '', '--appendonly', 'no', '--dir', folder];
+  const server = spawn(program, ['--port', String(port), ...settings], { stdio: 'ignore' });
+  for (let attempt = 0; attempt < 100; attempt++) {
+    if (await answers(port)) return server;
+    if (server.exitCode !== null) break;
+    await sleep(50);
+  }
+  server.kill('SIGKILL');
+  throw new Error(`redis-server did not start on port ${port}`);
+}
+
+function answers(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(port, '127.0.0.1', () => socket.write('PING\r\n'));
+    const conclude = (answered: boolean) => {
+      socket.destroy();
+      resolve(answered);
+    };
+    socket.on('data', (said) => conclude(said.toString().startsWith('+PONG')));
+    socket.on('error', () => conclude(false));
+  });
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, 'close');
+  return port;
+}
