@@ -1,5 +1,8 @@
 -- What the operator decides about an organisation and a key, and a record of every such decision.
 
+-- While this waits for a table that somebody reads, whoever comes after waits too: rather give up and be run again.
+set local lock_timeout = '3s';
+
 alter table organisations
   -- Set: all its keys are refused.
   add column suspended_at timestamptz,
@@ -18,6 +21,21 @@ alter table api_keys
   add column successor_of text references api_keys,
   add column last_used_at timestamptz,
   add column changed_in xid8 not null default pg_current_xact_id();
+
+-- Whoever changes them, and by whichever version of the program or statement.
+create function note_change() returns trigger language plpgsql as $$
+begin
+  new.changed_in := pg_current_xact_id();
+  return new;
+end
+$$;
+
+create trigger organisations_note_change before update on organisations
+  for each row execute function note_change();
+create trigger api_keys_note_change before update on api_keys
+  for each row when ((old.organisation_id, old.key_sha256, old.permissions, old.revoked_at, old.expires_at)
+    is distinct from (new.organisation_id, new.key_sha256, new.permissions, new.revoked_at, new.expires_at))
+  execute function note_change();
 
 create index organisations_changed on organisations (changed_in);
 create index api_keys_changed on api_keys (changed_in);
@@ -71,9 +89,12 @@ $$;
 
 create function changed_api_keys(since xid8) returns table (key_id text, organisation_id uuid, changed_in xid8)
 language sql stable security definer set search_path = pg_catalog, public, pg_temp as $$
-  select k.key_id, null::uuid, k.changed_in from api_keys k where k.changed_in >= since
+  -- None that is yet to come: a copy from another server may bring its numbers along.
+  select k.key_id, null::uuid, k.changed_in from api_keys k
+  where k.changed_in >= since and k.changed_in < pg_snapshot_xmax(pg_current_snapshot())
   union all
-  select null, o.organisation_id, o.changed_in from organisations o where o.changed_in >= since
+  select null, o.organisation_id, o.changed_in from organisations o
+  where o.changed_in >= since and o.changed_in < pg_snapshot_xmax(pg_current_snapshot())
 $$;
 
 -- Skips what another process writes at this moment, and what was written within the minute.

@@ -1,3 +1,4 @@
+import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { isIP } from 'node:net';
 import { createSecureContext } from 'node:tls';
@@ -46,6 +47,9 @@ export interface Config extends Readonly<Record<keyof typeof wholeNumbers, numbe
   /** What can be used but should not be. */
   readonly warnings: readonly string[];
 }
+
+/** What it takes to reach the database. */
+export type DatabaseConfig = Pick<Config, 'databaseUrl' | 'databaseConnectionsMax' | 'databaseTimeoutMs'>;
 
 /** The admin API: a server of its own. */
 export interface AdminConfig {
@@ -97,6 +101,18 @@ export function readConfig(given: Environment = {}, fallbacks: Environment = {})
   problems.push(...contradictions(config));
   if (problems.length > 0) throw new ConfigError(problems);
   return Object.freeze(config);
+}
+
+/** The settings of a command that serves nothing: in an emergency it must not fail for those of serving. */
+export function readDatabaseConfig(): DatabaseConfig {
+  const problems: string[] = [];
+  const config = {
+    databaseUrl: readDatabaseUrl('DATABASE_URL', process.env, problems, []),
+    databaseConnectionsMax: readWholeNumber(process.env, wholeNumbers.databaseConnectionsMax, problems),
+    databaseTimeoutMs: readWholeNumber(process.env, wholeNumbers.databaseTimeoutMs, problems),
+  };
+  if (problems.length > 0) throw new ConfigError(problems);
+  return config;
 }
 
 function readWholeNumber(
@@ -227,6 +243,13 @@ function readTls(env: Environment, problems: string[]): Config['tls'] {
   return null;
 }
 
+/** Throws where they are no certificate and key, or not of each other: one of another kind would only fail later. */
+export function checkCertificate(cert: Buffer, key: Buffer): void {
+  createSecureContext({ cert, key });
+  if (!new X509Certificate(cert).checkPrivateKey(createPrivateKey(key)))
+    throw new Error('the key does not belong to the certificate');
+}
+
 function tryCertificate(certFile: string, keyFile: string, problems: string[]): void {
   const read = (name: string, file: string): Buffer | undefined => {
     try {
@@ -241,7 +264,7 @@ function tryCertificate(certFile: string, keyFile: string, problems: string[]): 
   const key = read('TLS_KEY_FILE', keyFile);
   if (!cert || !key) return;
   try {
-    createSecureContext({ cert, key });
+    checkCertificate(cert, key);
   } catch (error) {
     const { message } = error as Error;
     problems.push(

@@ -87,6 +87,9 @@ export const limits = {
   /** When changes could not be asked for so long, no key is trusted that was looked up before. */
   keyChangesUnknownMs: 4_000,
   keyUseNotedMs: 60_000,
+  /** A second line, should a change not be told: then it counts from here on. */
+  keyKnownMs: 600_000,
+  readinessKnownMs: 1_000,
   keysKnownMax: 100_000,
   keyConnectionsMax: 2,
   adminConnectionsMax: 2,

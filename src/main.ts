@@ -43,6 +43,8 @@ function explainDatabase(error: unknown, code: string | undefined, message: stri
     return `PostgreSQL's certificate cannot be verified (${message}); name its authority with sslrootcert in DATABASE_URL`;
   if (code === '42501')
     return `the role in DATABASE_URL may not do this: ${message}; migrate as the owner of the schema`;
+  if (code === '55P03')
+    return `a table is in use by somebody else (${message}); nothing was changed, run it again`;
   if (code === '42P01') return 'the database has no tables yet; run intake-server migrate';
   if (!isUnavailable(error)) return undefined;
   return `the database cannot be reached (${code ?? message}); check DATABASE_URL and that PostgreSQL is running`;

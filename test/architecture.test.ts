@@ -110,3 +110,12 @@ it('no file carries a name that says nothing', () => {
   const vague = /(^|[/-])(utils?|helpers?|common|misc|managers?|services?)([./-]|$)/;
   expect(sources.filter((file) => vague.test(file))).toEqual([]);
 });
+
+it('the tests that the documents name exist', () => {
+  const documents = globSync('{*.md,docs/*.md}', { cwd: root });
+  const named = documents.flatMap((document) => [
+    ...readFileSync(resolve(root, document), 'utf8').matchAll(/test\/[\w./-]+\.ts/g),
+  ]);
+  expect(named.length).toBeGreaterThan(20);
+  expect(named.map(([file]) => file).filter((file) => !sources.includes(file))).toEqual([]);
+});

@@ -26,12 +26,15 @@ export async function run(): Promise<void> {
   console.log('Starting PostgreSQL ...');
   const postgres = await startLocalPostgres(folder, embeddedBinaries());
   let service: Awaited<ReturnType<typeof startService>> | undefined;
+  let isStopping = false;
   const stop = async () => {
+    if (isStopping) return;
+    isStopping = true;
     await service?.stop();
     await postgres.stop();
     rmSync(runningFile, { force: true });
   };
-  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => void stop());
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => void stop());
   try {
     await createDatabase(postgres.url('postgres'));
     await migrate(postgres.url('intake'));

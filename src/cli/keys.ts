@@ -80,7 +80,7 @@ function lineOf(key: ListedKey): string {
     key.revoked_at !== null
       ? `revoked ${key.revoked_at}`
       : key.expires_at !== null
-        ? `ends ${key.expires_at}`
+        ? `${Date.parse(key.expires_at) < Date.now() ? 'ended' : 'ends'} ${key.expires_at}`
         : 'active';
   const used = key.last_used_at === null ? 'never used' : `used ${key.last_used_at}`;
   const { key_id, organisation, permissions, created_at, label } = key;

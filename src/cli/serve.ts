@@ -69,6 +69,7 @@ async function start(
   const parts = createParts(config, pool, shared);
   onStop(() => parts.close());
   const app = await buildApp(parts, certificate);
+  onStop(() => app.close());
   log = app.log;
   for (const warning of config.warnings) log.warn(warning);
   await warnOfRights(app, pool);
@@ -116,6 +117,7 @@ async function startAdmin(
     },
     certificate,
   );
+  onStop(() => app.close());
   await listen(app, admin.host, admin.port, 'ADMIN_PORT', (address) => `Admin API listening at ${address}`);
   return app;
 }

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
-import { createSecureContext, type Server } from 'node:tls';
-import type { Config } from '../config.ts';
+import type { Server } from 'node:tls';
+import { type Config, checkCertificate } from '../config.ts';
 import { limits } from '../limits.ts';
 
 interface Pair {
@@ -48,7 +48,7 @@ export class Certificate {
       const [cert, key] = await Promise.all([readFile(certFile), readFile(keyFile)]);
       if (cert.equals(this.#seen.cert) && key.equals(this.#seen.key)) return;
       this.#seen = { cert, key };
-      createSecureContext(this.#seen);
+      checkCertificate(cert, key);
       for (const server of this.#servers) server.setSecureContext(this.#seen);
       this.#pair = this.#seen;
       this.#told = '';

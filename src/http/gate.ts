@@ -67,9 +67,9 @@ export async function admitOperator(
   if (!isPublic(request.url)) {
     const token = bearerOf(request.headers.authorization);
     if (token === undefined) throw unauthorized('admin_unauthorized');
-    await failedKeys.refuseTooMany(request.ip, undefined);
+    await failedKeys.refuseTooMany(request.ip);
     if (!timingSafeEqual(hashKey(token), hashKey(admin.token))) {
-      await failedKeys.count(request.ip, undefined);
+      await failedKeys.count(request.ip);
       throw unauthorized('admin_unauthorized');
     }
   }

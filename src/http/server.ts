@@ -58,9 +58,9 @@ export function createServer(config: Config, certificate: Certificate | undefine
   return app as unknown as FastifyInstance;
 }
 
-/** An address that cannot be decoded skips the hooks, so what they do for every request is done here. */
+/** An address that cannot be decoded skips the hooks; how the rest of the request is framed was not looked at. */
 function refuseBadAddress(error: unknown, request: FastifyRequest, reply: FastifyReply): void {
-  reply.header('x-request-id', request.id);
+  reply.headers({ 'x-request-id': request.id, connection: 'close' });
   handleError(error, request, reply);
 }
 
@@ -70,6 +70,7 @@ function refuseExpectation(_request: IncomingMessage, response: ServerResponse):
     .writeHead(refused.status, {
       'content-type': 'application/json; charset=utf-8',
       'x-request-id': randomUUIDv7(),
+      connection: 'close',
     })
     .end(JSON.stringify(refused.body()));
 }

@@ -3,7 +3,7 @@ import { RequestError } from '../errors.ts';
 import type { OrganisationLimits } from '../store/api-keys.ts';
 import type { FailedKeys } from './failed-keys.ts';
 import { hashKey, keyIdOf } from './key-format.ts';
-import type { KnownKeys } from './known-keys.ts';
+import type { KnownKey, KnownKeys } from './known-keys.ts';
 
 /** On whose behalf a request is made. It comes from the key alone, never from anything else in the request. */
 export interface Principal {
@@ -28,18 +28,25 @@ export async function authenticate(
   // What brings no key guesses none.
   if (key === undefined) throw unauthorized();
   const keyId = keyIdOf(key);
-  const knownKeyId = keyId !== undefined && keys.has(keyId) ? keyId : undefined;
-  await failedKeys.refuseTooMany(address, knownKeyId);
-  const known = keyId === undefined ? undefined : await keys.find(keyId);
-  if (
-    keyId === undefined ||
-    !known ||
-    !timingSafeEqual(known.keySha256, hashKey(key)) ||
-    known.endsMs <= performance.now()
-  ) {
-    await failedKeys.count(address, known && keyId);
+  const cost = keyId === undefined ? 'nothing' : keys.costOf(keyId);
+  // A key that was found before has a count of its own; see there.
+  const counted = cost === 'nothing' ? keyId : undefined;
+  // What costs a query counts as failed until it has succeeded: many at once are as many attempts.
+  if (cost === 'a query') await failedKeys.count(address);
+  else await failedKeys.refuseTooMany(address, counted);
+  let known: KnownKey | undefined;
+  try {
+    known = keyId === undefined ? undefined : await keys.find(keyId);
+  } catch (error) {
+    // That the database is away is nobody's attempt.
+    if (cost === 'a query') await failedKeys.giveBack(address);
+    throw error;
+  }
+  if (keyId === undefined || !known || !isInUse(known, key)) {
+    if (cost !== 'a query') await failedKeys.count(address, counted);
     throw unauthorized();
   }
+  if (cost === 'a query') await failedKeys.giveBack(address);
   if (known.suspended) throw new RequestError('organisation_suspended');
   keys.noteUse(keyId);
   return {
@@ -48,6 +55,10 @@ export async function authenticate(
     permissions: known.permissions,
     limits: known.limits,
   };
+}
+
+function isInUse({ keySha256, endsMs }: KnownKey, key: string): boolean {
+  return timingSafeEqual(keySha256, hashKey(key)) && endsMs > performance.now();
 }
 
 export function bearerOf(authorization: string | undefined): string | undefined {

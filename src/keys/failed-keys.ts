@@ -1,4 +1,4 @@
-import { isIPv4 } from 'node:net';
+import { isIPv4, isIPv6 } from 'node:net';
 import { RateLimiterMemory, type RateLimiterRes } from 'rate-limiter-flexible';
 import { RequestError } from '../errors.ts';
 import { limits } from '../limits.ts';
@@ -15,15 +15,20 @@ export class FailedKeys {
     this.#limiter = new RateLimiterMemory({ points: perMinuteMax, duration: limits.failedKeysWindowSeconds });
   }
 
-  async refuseTooMany(address: string, knownKeyId: string | undefined): Promise<void> {
+  async refuseTooMany(address: string, knownKeyId?: string): Promise<void> {
     const failed = await this.#limiter.get(nameOf(address, knownKeyId));
     if (failed && failed.consumedPoints >= this.#limiter.points) throw tooMany(failed);
   }
 
-  /** Counts one more. Of several at once that were let through, those that are too many are refused here. */
-  async count(address: string, knownKeyId: string | undefined): Promise<void> {
+  /** Counts one more, and refuses it where that is one too many. */
+  async count(address: string, knownKeyId?: string): Promise<void> {
     const failed = await this.#limiter.penalty(nameOf(address, knownKeyId), 1);
     if (failed.consumedPoints > this.#limiter.points) throw tooMany(failed);
+  }
+
+  /** What was counted turned out to be none. */
+  async giveBack(address: string): Promise<void> {
+    await this.#limiter.reward(nameOf(address), 1);
   }
 }
 
@@ -32,14 +37,18 @@ function tooMany({ msBeforeNext }: RateLimiterRes): RequestError {
   return new RequestError('too_many_failed_keys', { headers: { 'retry-after': String(wait) } });
 }
 
-function nameOf(address: string, knownKeyId: string | undefined): string {
+function nameOf(address: string, knownKeyId?: string): string {
   return knownKeyId === undefined ? blockOf(address) : `${blockOf(address)} ${knownKeyId}`;
 }
 
-/** Whoever has one IPv6 address has the 2^64 beside it. */
+/** Whoever has one IPv6 address has the 2^64 beside it. Some proxies write the port of the client behind its address. */
 function blockOf(address: string): string {
-  const plain = address.replace(/^::ffff:/i, '');
+  const plain = address
+    .replace(/^::ffff:/i, '')
+    .replace(/^\[(.*)\](:\d+)?$/, '$1')
+    .replace(/^([\d.]+):\d+$/, '$1');
   if (isIPv4(plain)) return plain;
+  if (!isIPv6(plain)) return 'no address';
   const [head = '', tail = ''] = plain.split('::');
   const groups = head.split(':').filter((group) => group !== '');
   const missing = 8 - groups.length - tail.split(':').filter((group) => group !== '').length;

@@ -23,7 +23,8 @@ export interface KnownKey {
 
 interface Entry {
   readonly found: Promise<KnownKey | undefined>;
-  isFound: boolean;
+  readonly untilMs: number;
+  isSettled: boolean;
   /** Once it was found. */
   organisationId: string | undefined;
   notedMs: number;
@@ -51,16 +52,18 @@ export class KnownKeys {
   find(keyId: string): Promise<KnownKey | undefined> {
     const entry = this.#entries.get(keyId);
     // One that is being looked up at this moment is as good as a look-up of its own, whoever asked for it.
-    if (!entry || (entry.isFound && !this.#isCurrent())) return this.#lookUp(keyId);
+    if (!entry || (entry.isSettled && !this.#counts(entry))) return this.#lookUp(keyId);
     // The first of them is the one that was used longest ago.
     this.#entries.delete(keyId);
     this.#entries.set(keyId, entry);
     return entry.found;
   }
 
-  /** Whether a key with this id was looked up before and found, be it in use or not. */
-  has(keyId: string): boolean {
-    return this.#entries.get(keyId)?.organisationId !== undefined;
+  /** What asking for this key costs: nothing where it was found before, in use or not; else a query, or a share in one. */
+  costOf(keyId: string): 'nothing' | 'a share' | 'a query' {
+    const entry = this.#entries.get(keyId);
+    if (entry && !entry.isSettled) return 'a share';
+    return entry && this.#counts(entry) ? 'nothing' : 'a query';
   }
 
   /** That it was used is written down with others, later, and once a minute at most. */
@@ -93,15 +96,17 @@ export class KnownKeys {
     }
   }
 
-  #isCurrent(): boolean {
-    return performance.now() - this.#askedMs < limits.keyChangesUnknownMs;
+  #counts({ untilMs }: Entry): boolean {
+    const nowMs = performance.now();
+    return nowMs < untilMs && nowMs - this.#askedMs < limits.keyChangesUnknownMs;
   }
 
   #lookUp(keyId: string): Promise<KnownKey | undefined> {
     const found = findApiKey(this.#pool, keyId).then((stored) => stored && knownKey(stored));
     const entry: Entry = {
       found,
-      isFound: false,
+      untilMs: performance.now() + limits.keyKnownMs,
+      isSettled: false,
       organisationId: undefined,
       notedMs: Number.NEGATIVE_INFINITY,
     };
@@ -109,7 +114,7 @@ export class KnownKeys {
     this.#entries.set(keyId, entry);
     found.then(
       (key) => {
-        entry.isFound = true;
+        entry.isSettled = true;
         entry.organisationId = key?.organisationId;
         if (!key) this.#forget(keyId, entry);
       },
@@ -148,8 +153,8 @@ export class KnownKeys {
   async #writeUses(): Promise<void> {
     if (this.#used.size === 0) return;
     const keyIds = [...this.#used];
-    this.#used.clear();
     await noteApiKeysUsed(this.#pool, keyIds);
+    for (const keyId of keyIds) this.#used.delete(keyId);
   }
 }
 

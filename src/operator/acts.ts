@@ -146,7 +146,7 @@ async function insertKey(
 
 async function audit(
   client: Client,
-  { actor, requestId = undefined }: Operator,
+  { actor, requestId }: Operator,
   act: string,
   organisationId: string,
   keyId: string | null,

@@ -148,13 +148,13 @@ export async function listApiKeys(
   return (await pool.query<ListedKey>(text, values)).rows;
 }
 
-/** Undefined if there is no such key, false if it was revoked before: the first time counts. */
+/** Undefined if there is no such key. Of one that was revoked before, the first time stays, and `isNew` is false. */
 export async function revokeApiKey(
   client: Client,
   keyId: string,
 ): Promise<{ organisationId: string; isNew: boolean } | undefined> {
   const { rows } = await client.query<{ organisationId: string; isNew: boolean }>(
-    `update api_keys k set revoked_at = coalesce(k.revoked_at, now()), changed_in = pg_current_xact_id()
+    `update api_keys k set revoked_at = coalesce(k.revoked_at, now())
      from (select key_id, revoked_at from api_keys where key_id = $1 for no key update) old
      where k.key_id = old.key_id
      returning k.organisation_id as "organisationId", old.revoked_at is null as "isNew"`,
@@ -175,7 +175,7 @@ export async function endApiKeyAfter(
     label: string | null;
   }>(
     `update api_keys
-     set expires_at = least(expires_at, now() + $2 * interval '1 millisecond'), changed_in = pg_current_xact_id()
+     set expires_at = least(expires_at, now() + $2 * interval '1 millisecond')
      where key_id = $1 and revoked_at is null and (expires_at > now()) is not false
      returning organisation_id as "organisationId", permissions, label`,
     [keyId, graceMs],

@@ -66,7 +66,7 @@ export async function updateOrganisation(
   const { rows } = await client.query<Organisation>(
     `update organisations set name = $2, suspended_at = case when $3 then coalesce(suspended_at, now()) end,
        requests_per_second_max = $4, interactions_per_second_max = $5, records_per_second_max = $6,
-       bytes_in_flight_max = $7, changed_in = pg_current_xact_id()
+       bytes_in_flight_max = $7
      where organisation_id = $1 returning ${columns}`,
     [
       organisation.organisation_id,

@@ -1,5 +1,5 @@
 import pg from 'pg';
-import type { Config } from '../config.ts';
+import type { DatabaseConfig } from '../config.ts';
 import { limits } from '../limits.ts';
 
 export type Client = pg.PoolClient;
@@ -13,7 +13,7 @@ const keptAsText = new Set<number>([
   pg.types.builtins.INT8,
 ]);
 
-export function createPool(config: Config, onIdleError: (error: Error) => void): Pool {
+export function createPool(config: DatabaseConfig, onIdleError: (error: Error) => void): Pool {
   const pool = new pg.Pool({
     connectionString: config.databaseUrl,
     max: config.databaseConnectionsMax,

@@ -23,7 +23,7 @@ const grants: Readonly<Record<string, readonly string[]>> = {
   intake_admin: [
     'usage on schema public',
     'select, insert, update on organisations, api_keys',
-    'select, insert on audit_log',
+    'select, insert (actor, act, organisation_id, key_id, request_id, details) on audit_log',
     'select on schema_migrations',
   ],
 };
@@ -75,6 +75,6 @@ export async function surplusRights(pool: Pool): Promise<string[]> {
 export async function mayAdminister(pool: Pool): Promise<boolean> {
   const { rows } = await pool.query<{ may: boolean }>(`
     select has_table_privilege('api_keys', 'insert') and has_table_privilege('organisations', 'insert')
-      and has_table_privilege('audit_log', 'insert') as may`);
+      and has_column_privilege('audit_log', 'act', 'insert') as may`);
   return rows[0]?.may === true;
 }

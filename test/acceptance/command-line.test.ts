@@ -256,14 +256,25 @@ describe('settings', () => {
     const server = await startBuiltServer({ DATABASE_URL: databaseUrl });
     try {
       const { port } = new URL(server.url);
-      const { exitCode, stderr } = await runCommand(['serve'], { DATABASE_URL: databaseUrl, PORT: port });
-      expect(exitCode).toBe(1);
-      expect(stderr).toContain(port);
-      expect(stderr, 'no stack').not.toMatch(/\bat .+:\d+/);
+      const admin = { ADMIN_TOKEN: 'x'.repeat(32), ADMIN_PORT: '0' };
+      for (const more of [{}, admin]) {
+        const env = { DATABASE_URL: databaseUrl, PORT: port, ...more };
+        const { exitCode, stderr } = await runCommand(['serve'], env);
+        expect(exitCode).toBe(1);
+        expect(stderr).toContain(port);
+        expect(stderr, 'no stack').not.toMatch(/\bat .+:\d+/);
+      }
     } finally {
       await server.stop();
     }
   });
+});
+
+it('what is wrong with serving does not keep a key from being revoked', async () => {
+  const { stdout } = await run('keys', 'issue', '--organisation', 'acme', '--json');
+  const env = { DATABASE_URL: databaseUrl, HOST: '0.0.0.0', PORT: 'abc', TLS_CERT_FILE: '/nonexistent' };
+  const revoked = await runCommand(['keys', 'revoke', JSON.parse(stdout).key_id], env);
+  expect(revoked).toMatchObject({ exitCode: 0, stderr: '' });
 });
 
 describe('the database', () => {

@@ -70,6 +70,13 @@ it('a key that is no key at all counts like any other that is wrong', async () =
   expectLockedOut(await lockOut('192.0.2.3', ['intake_nonsense', 'secret', unknown[0]!]));
 });
 
+it('an address with a port behind it is the same address', async () => {
+  for (let at = 0; at < failuresMax; at++)
+    expect(await status(`192.0.2.9:${5_000 + at}`, unknown[0]!)).toBe(401);
+  expectLockedOut(await ask('192.0.2.9:6000', unknown[0]!));
+  expectLockedOut(await ask('192.0.2.9', unknown[0]!));
+});
+
 it('many at once do not slip through', async () => {
   const answers = await Promise.all(many(40, (at) => status('192.0.2.4', unknown[at % 3]!)));
   expect(answers.filter((one) => one === 401).length).toBeLessThanOrEqual(failuresMax);

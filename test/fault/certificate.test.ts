@@ -94,25 +94,31 @@ it('under load no request fails, open connections stay, and new ones see the new
   expect(fleeting.length).toBeGreaterThan(100);
 });
 
-it('a key that does not belong to the certificate leaves the old one in use, and the log says so', async () => {
-  install(first);
-  await expect.poll(shown, { timeout: reachesMs }).toBe(first.fingerprint);
-  const linesBefore = server.log.length;
-  install({ certFile: second.certFile, keyFile: third.keyFile });
-  const warnings = () =>
-    server.log
-      .slice(linesBefore)
-      .map((line) => JSON.parse(line))
-      .filter(({ level, msg }) => level >= 40 && /certificate/i.test(msg));
-  await expect.poll(() => warnings().length, { timeout: reachesMs }).toBeGreaterThan(0);
-  await sleep(2_500);
-  expect(await shown()).toBe(first.fingerprint);
-  expect((await exchange(`${server.url}/v1/data`, { agent: false, ca, key })).status).toBe(200);
-  expect(JSON.stringify(warnings())).not.toMatch(/PRIVATE KEY/);
+it.each([
+  ['a key', () => third],
+  ['a key of another kind', () => makeCertificate(folder, 'rsa', 'rsa')],
+])(
+  '%s that does not belong to the certificate leaves the old one in use, and the log says so',
+  async (_what, other) => {
+    install(first);
+    await expect.poll(shown, { timeout: reachesMs }).toBe(first.fingerprint);
+    const linesBefore = server.log.length;
+    install({ certFile: second.certFile, keyFile: other().keyFile });
+    const warnings = () =>
+      server.log
+        .slice(linesBefore)
+        .map((line) => JSON.parse(line))
+        .filter(({ level, msg }) => level >= 40 && /certificate/i.test(msg));
+    await expect.poll(() => warnings().length, { timeout: reachesMs }).toBeGreaterThan(0);
+    await sleep(2_500);
+    expect(await shown()).toBe(first.fingerprint);
+    expect((await exchange(`${server.url}/v1/data`, { agent: false, ca, key })).status).toBe(200);
+    expect(JSON.stringify(warnings())).not.toMatch(/PRIVATE KEY/);
 
-  install(second);
-  await expect.poll(shown, { timeout: reachesMs }).toBe(second.fingerprint);
-});
+    install(second);
+    await expect.poll(shown, { timeout: reachesMs }).toBe(second.fingerprint);
+  },
+);
 
 it('files that are no pair, or none, change nothing until there is a pair again', async () => {
   install(second);

@@ -93,7 +93,7 @@ it('a change is told though a transaction that began before it ends after it', a
   const { key } = await test.organisation('out-of-order');
   const late = await test.pool.connect();
   await late.query('begin');
-  await late.query('update api_keys set changed_in = pg_current_xact_id() where key_id = $1', [idOf(key)]);
+  await late.query('update api_keys set revoked_at = now() where key_id = $1', [idOf(key)]);
   const { key: another } = await test.organisation('in-between');
   const { upTo } = await changedApiKeys(test.pool, null);
   await revokeKey(test.pool, by, idOf(another));
@@ -103,6 +103,28 @@ it('a change is told though a transaction that began before it ends after it', a
   late.release();
   const second = await changedApiKeys(test.pool, first.upTo);
   expect([...second.keys.keys()]).toContain(idOf(key));
+});
+
+it('a change is told by whichever statement it is made', async () => {
+  const { key } = await test.organisation('by-hand');
+  const { ask, stop } = await watched();
+  await ask(key);
+  await test.pool.query('update api_keys set revoked_at = now() where key_id = $1', [idOf(key)]);
+  await sleep(3_000);
+  await expect(ask(key)).rejects.toMatchObject({ code: 'unauthorized' });
+  await stop();
+});
+
+it('that a key was used is no change', async () => {
+  const { key } = await test.organisation('used');
+  const row = async () => {
+    const text = 'select changed_in, last_used_at from api_keys where key_id = $1';
+    return (await test.pool.query(text, [idOf(key)])).rows[0];
+  };
+  const { changed_in, last_used_at } = await row();
+  await test.pool.query('select note_api_keys_used($1)', [[idOf(key)]]);
+  expect(last_used_at).toBe(null);
+  expect(await row()).toEqual({ changed_in, last_used_at: expect.any(String) });
 });
 
 it('what is told again while an old transaction goes on is forgotten once', async () => {

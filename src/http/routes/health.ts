@@ -1,5 +1,7 @@
 import { RequestError } from '../../errors.ts';
-import { schemaState } from '../../store/migrate.ts';
+import { limits } from '../../limits.ts';
+import { type SchemaState, schemaState } from '../../store/migrate.ts';
+import type { Pool } from '../../store/pool.ts';
 import type { Operation, Parts } from '../operation.ts';
 
 type HealthParts = Pick<Parts, 'pool'>;
@@ -34,9 +36,21 @@ const ready: Operation<HealthParts> = {
   },
   async handle(_call, { pool }) {
     // A schema that has moved ahead is what a rolling upgrade looks like from the old process: it goes on serving.
-    if ((await schemaState(pool)) === 'behind') throw new RequestError('schema_behind');
+    if ((await stateOf(pool)) === 'behind') throw new RequestError('schema_behind');
     return ok;
   },
 };
+
+/** Whoever asks again within a second gets the same answer: it takes no key to ask, and must not take the database. */
+const asked = new WeakMap<Pool, { readonly state: Promise<SchemaState>; readonly untilMs: number }>();
+
+function stateOf(pool: Pool): Promise<SchemaState> {
+  const last = asked.get(pool);
+  if (last && performance.now() < last.untilMs) return last.state;
+  const state = schemaState(pool);
+  asked.set(pool, { state, untilMs: performance.now() + limits.readinessKnownMs });
+  state.catch(() => asked.delete(pool));
+  return state;
+}
 
 export const healthOperations: readonly Operation<HealthParts>[] = [live, ready];
