@@ -89,9 +89,9 @@ export const limits = {
   keyUseNotedMs: 60_000,
   /** A second line, should a change not be told: then it counts from here on. */
   keyKnownMs: 600_000,
-  readinessKnownMs: 1_000,
   keysKnownMax: 100_000,
-  keyConnectionsMax: 2,
+  keyConnectionsMax: 3,
+  keyLookUpsWaitingMax: 10_000,
   adminConnectionsMax: 2,
   adminBodyBytesMax: 64 * 1024,
   failedKeysPerMinuteMax: 120,

@@ -14,7 +14,7 @@ intake-server <command> --help shows examples.
 
 Settings come from the environment
   DATABASE_URL               postgres://user:password@host:5432/database; to another machine with ?sslmode=verify-full
-  DATABASE_CONNECTIONS_MAX   connections for uploads and reads (10); interactions have three more, keys two
+  DATABASE_CONNECTIONS_MAX   connections for uploads and reads (10); interactions have three more, keys too
   DATABASE_TIMEOUT_MS        a statement that takes longer is ended (30000)
   HOST, PORT                 where to listen (127.0.0.1, 8080)
   TLS_CERT_FILE, TLS_KEY_FILE  certificate and key; then HTTPS is served, and a new pair is used once it is there

@@ -28,25 +28,16 @@ export async function authenticate(
   // What brings no key guesses none.
   if (key === undefined) throw unauthorized();
   const keyId = keyIdOf(key);
-  const cost = keyId === undefined ? 'nothing' : keys.costOf(keyId);
   // A key that was found before has a count of its own; see there.
-  const counted = cost === 'nothing' ? keyId : undefined;
-  // What costs a query counts as failed until it has succeeded: many at once are as many attempts.
-  if (cost === 'a query') await failedKeys.count(address);
-  else await failedKeys.refuseTooMany(address, counted);
-  let known: KnownKey | undefined;
-  try {
-    known = keyId === undefined ? undefined : await keys.find(keyId);
-  } catch (error) {
-    // That the database is away is nobody's attempt.
-    if (cost === 'a query') await failedKeys.giveBack(address);
-    throw error;
-  }
+  const counted = keyId !== undefined && keys.has(keyId) ? keyId : undefined;
+  await failedKeys.refuseTooMany(address, counted);
+  // What has to wait to be looked up is asked again when its turn comes: many at once are as many attempts.
+  const mayLookUp = () => failedKeys.refuseTooMany(address);
+  const known = keyId === undefined ? undefined : await keys.find(keyId, mayLookUp);
   if (keyId === undefined || !known || !isInUse(known, key)) {
-    if (cost !== 'a query') await failedKeys.count(address, counted);
+    await failedKeys.count(address, counted);
     throw unauthorized();
   }
-  if (cost === 'a query') await failedKeys.giveBack(address);
   if (known.suspended) throw new RequestError('organisation_suspended');
   keys.noteUse(keyId);
   return {

@@ -25,11 +25,6 @@ export class FailedKeys {
     const failed = await this.#limiter.penalty(nameOf(address, knownKeyId), 1);
     if (failed.consumedPoints > this.#limiter.points) throw tooMany(failed);
   }
-
-  /** What was counted turned out to be none. */
-  async giveBack(address: string): Promise<void> {
-    await this.#limiter.reward(nameOf(address), 1);
-  }
 }
 
 function tooMany({ msBeforeNext }: RateLimiterRes): RequestError {

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { RequestError } from '../errors.ts';
 import { limits } from '../limits.ts';
 import {
   changedApiKeys,
@@ -9,6 +10,7 @@ import {
   type StoredKey,
 } from '../store/api-keys.ts';
 import type { Pool } from '../store/pool.ts';
+import { Turns } from './turns.ts';
 
 /** A key as a process remembers it. */
 export interface KnownKey {
@@ -39,6 +41,8 @@ export class KnownKeys {
   readonly #pool: Pool;
   readonly #entries = new Map<string, Entry>();
   readonly #used = new Set<string>();
+  /** One connection fewer than there are: the question what changed does not wait for anyone's look-up. */
+  readonly #turns = new Turns(limits.keyConnectionsMax - 1, limits.keyLookUpsWaitingMax);
   #since: string | null = null;
   /** What was told the last time, which may be told again. */
   #told: Pick<KeyChanges, 'keys' | 'organisations'> = { keys: new Map(), organisations: new Map() };
@@ -49,21 +53,29 @@ export class KnownKeys {
     this.#pool = pool;
   }
 
-  find(keyId: string): Promise<KnownKey | undefined> {
+  /** `mayLookUp` is asked when a query is about to be made, and refuses by throwing. */
+  find(keyId: string, mayLookUp: () => Promise<void> = async () => {}): Promise<KnownKey | undefined> {
     const entry = this.#entries.get(keyId);
-    // One that is being looked up at this moment is as good as a look-up of its own, whoever asked for it.
-    if (!entry || (entry.isSettled && !this.#counts(entry))) return this.#lookUp(keyId);
+    if (!entry) return this.#lookUp(keyId, mayLookUp);
+    // One that is being looked up at this moment is as good as a look-up of its own, whoever asked for it; unless they
+    // were refused.
+    if (!entry.isSettled) {
+      return entry.found.catch((error: unknown) => {
+        if (error instanceof RequestError) return this.find(keyId, mayLookUp);
+        throw error;
+      });
+    }
+    if (!this.#counts(entry)) return this.#lookUp(keyId, mayLookUp);
     // The first of them is the one that was used longest ago.
     this.#entries.delete(keyId);
     this.#entries.set(keyId, entry);
     return entry.found;
   }
 
-  /** What asking for this key costs: nothing where it was found before, in use or not; else a query, or a share in one. */
-  costOf(keyId: string): 'nothing' | 'a share' | 'a query' {
+  /** Whether a key with this id was found before, in use or not, and still counts. */
+  has(keyId: string): boolean {
     const entry = this.#entries.get(keyId);
-    if (entry && !entry.isSettled) return 'a share';
-    return entry && this.#counts(entry) ? 'nothing' : 'a query';
+    return entry?.organisationId !== undefined && this.#counts(entry);
   }
 
   /** That it was used is written down with others, later, and once a minute at most. */
@@ -101,8 +113,12 @@ export class KnownKeys {
     return nowMs < untilMs && nowMs - this.#askedMs < limits.keyChangesUnknownMs;
   }
 
-  #lookUp(keyId: string): Promise<KnownKey | undefined> {
-    const found = findApiKey(this.#pool, keyId).then((stored) => stored && knownKey(stored));
+  #lookUp(keyId: string, mayLookUp: () => Promise<void>): Promise<KnownKey | undefined> {
+    const found = this.#turns.take(async () => {
+      await mayLookUp();
+      const stored = await findApiKey(this.#pool, keyId);
+      return stored && knownKey(stored);
+    });
     const entry: Entry = {
       found,
       untilMs: performance.now() + limits.keyKnownMs,

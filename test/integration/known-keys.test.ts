@@ -2,9 +2,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { authenticate, type Principal } from '../../src/keys/authenticate.ts';
 import { FailedKeys } from '../../src/keys/failed-keys.ts';
-import { keyIdOf } from '../../src/keys/key-format.ts';
+import { keyIdOf, makeKey } from '../../src/keys/key-format.ts';
 import { KnownKeys } from '../../src/keys/known-keys.ts';
-import { changeOrganisation, revokeKey } from '../../src/operator/acts.ts';
+import { changeOrganisation, issueKey, revokeKey } from '../../src/operator/acts.ts';
 import { changedApiKeys } from '../../src/store/api-keys.ts';
 import type { Pool } from '../../src/store/pool.ts';
 import { createTestApp, type TestApp } from '../support/app.ts';
@@ -156,6 +156,38 @@ it('a thousand requests at once with a key that is not known look it up once', a
   const keys = new KnownKeys(pool);
   await Promise.all(Array.from({ length: 1_000 }, () => keys.find(idOf(key))));
   expect(lookUps()).toBe(1);
+});
+
+it('a thousand keys of one address that are met at once are all let in', async () => {
+  const { key, organisationId } = await test.organisation('crowd');
+  const issued = await Promise.all(
+    Array.from({ length: 1_000 }, () =>
+      issueKey(test.pool, by, { organisationId, permissions: [], label: null, expiresAt: null }),
+    ),
+  );
+  const keys = new KnownKeys(test.pool);
+  const few = new FailedKeys(10);
+  const ask = (one: string) =>
+    authenticate(keys, few, { authorization: `Bearer ${one}`, address: '192.0.2.1' });
+  const principals = await Promise.all([key, ...issued.map((one) => one.key)].map(ask));
+  expect(new Set(principals.map(({ keyId }) => keyId)).size).toBe(1_001);
+});
+
+it('a thousand wrong keys of one address at once are looked up no more often than it may fail', async () => {
+  const { pool, lookUps } = counting();
+  const keys = new KnownKeys(pool);
+  const few = new FailedKeys(10);
+  const answers = await Promise.all(
+    Array.from({ length: 1_000 }, () =>
+      authenticate(keys, few, { authorization: `Bearer ${makeKey().key}`, address: '192.0.2.1' }).catch(
+        ({ code }: { code: string }) => code,
+      ),
+    ),
+  );
+  const count = (code: string) => answers.filter((answer) => answer === code).length;
+  expect([count('unauthorized'), count('too_many_failed_keys')]).toEqual([10, 990]);
+  // One more may be under way when the last of them fails.
+  expect(lookUps()).toBeLessThanOrEqual(12);
 });
 
 it('the question what changed uses the indexes, with many keys', async () => {

@@ -1,5 +1,4 @@
 import { RequestError } from '../../errors.ts';
-import { limits } from '../../limits.ts';
 import { type SchemaState, schemaState } from '../../store/migrate.ts';
 import type { Pool } from '../../store/pool.ts';
 import type { Operation, Parts } from '../operation.ts';
@@ -41,15 +40,12 @@ const ready: Operation<HealthParts> = {
   },
 };
 
-/** Whoever asks again within a second gets the same answer: it takes no key to ask, and must not take the database. */
-const asked = new WeakMap<Pool, { readonly state: Promise<SchemaState>; readonly untilMs: number }>();
+/** Those who ask at the same time share an answer: it takes no key to ask, and must not take up the database. */
+const asked = new WeakMap<Pool, Promise<SchemaState>>();
 
 function stateOf(pool: Pool): Promise<SchemaState> {
-  const last = asked.get(pool);
-  if (last && performance.now() < last.untilMs) return last.state;
-  const state = schemaState(pool);
-  asked.set(pool, { state, untilMs: performance.now() + limits.readinessKnownMs });
-  state.catch(() => asked.delete(pool));
+  const state = asked.get(pool) ?? schemaState(pool).finally(() => asked.delete(pool));
+  asked.set(pool, state);
   return state;
 }
 
