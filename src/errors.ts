@@ -129,3 +129,8 @@ export class RequestError extends Error {
 
 /** Whoever meets a failure of ours is told when to come back. */
 export const retryAfter = { 'retry-after': String(limits.retryAfterSeconds) };
+
+/** For `Retry-After`, which knows no less than a second. */
+export function secondsOf(ms: number): number {
+  return Math.max(1, Math.ceil(ms / 1_000));
+}

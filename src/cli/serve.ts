@@ -38,11 +38,11 @@ export interface Service {
 }
 
 export async function startService(config: Config): Promise<Service> {
-  const starting: (() => unknown)[] = [];
+  const ends: (() => unknown)[] = [];
   /** What was started is ended in the opposite order. */
-  const onStop = (end: () => unknown) => void starting.unshift(end);
+  const onStop = (end: () => unknown) => void ends.unshift(end);
   const endAll = async () => {
-    for (const end of starting) await end();
+    for (const end of ends) await end();
   };
   try {
     return await start(config, onStop, endAll);

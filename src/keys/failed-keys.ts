@@ -1,6 +1,6 @@
 import { isIPv4, isIPv6 } from 'node:net';
 import { RateLimiterMemory, type RateLimiterRes } from 'rate-limiter-flexible';
-import { RequestError } from '../errors.ts';
+import { RequestError, secondsOf } from '../errors.ts';
 import { limits } from '../limits.ts';
 
 /**
@@ -28,8 +28,9 @@ export class FailedKeys {
 }
 
 function tooMany({ msBeforeNext }: RateLimiterRes): RequestError {
-  const wait = Math.max(1, Math.ceil(msBeforeNext / 1_000));
-  return new RequestError('too_many_failed_keys', { headers: { 'retry-after': String(wait) } });
+  return new RequestError('too_many_failed_keys', {
+    headers: { 'retry-after': String(secondsOf(msBeforeNext)) },
+  });
 }
 
 function nameOf(address: string, knownKeyId?: string): string {

@@ -26,8 +26,7 @@ export interface KnownKey {
 interface Entry {
   readonly found: Promise<KnownKey | undefined>;
   readonly untilMs: number;
-  isSettled: boolean;
-  /** Once it was found. */
+  /** Undefined while it is being looked up; what is not found is forgotten. */
   organisationId: string | undefined;
   notedMs: number;
 }
@@ -59,10 +58,11 @@ export class KnownKeys {
     if (!entry) return this.#lookUp(keyId, mayLookUp);
     // One that is being looked up at this moment is as good as a look-up of its own, whoever asked for it; unless they
     // were refused.
-    if (!entry.isSettled) {
-      return entry.found.catch((error: unknown) => {
-        if (error instanceof RequestError) return this.find(keyId, mayLookUp);
-        throw error;
+    if (entry.organisationId === undefined) {
+      return entry.found.catch(async (error: unknown) => {
+        if (!(error instanceof RequestError) || error.code !== 'too_many_failed_keys') throw error;
+        await mayLookUp();
+        return this.find(keyId, mayLookUp);
       });
     }
     if (!this.#counts(entry)) return this.#lookUp(keyId, mayLookUp);
@@ -122,7 +122,6 @@ export class KnownKeys {
     const entry: Entry = {
       found,
       untilMs: performance.now() + limits.keyKnownMs,
-      isSettled: false,
       organisationId: undefined,
       notedMs: Number.NEGATIVE_INFINITY,
     };
@@ -130,7 +129,6 @@ export class KnownKeys {
     this.#entries.set(keyId, entry);
     found.then(
       (key) => {
-        entry.isSettled = true;
         entry.organisationId = key?.organisationId;
         if (!key) this.#forget(keyId, entry);
       },

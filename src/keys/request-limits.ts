@@ -1,6 +1,6 @@
 import { RateLimiterMemory, RateLimiterRedis, type RateLimiterRes } from 'rate-limiter-flexible';
 import type { Config } from '../config.ts';
-import { RequestError } from '../errors.ts';
+import { RequestError, secondsOf } from '../errors.ts';
 import { limits } from '../limits.ts';
 import type { Principal } from './authenticate.ts';
 import type { SharedCounts } from './shared-counts.ts';
@@ -94,8 +94,4 @@ function tooMany(what: Limited, quota: number, points: number, refusal: RateLimi
       `nothing was stored. ${advice}`,
     headers: { ...headersOf(what, quota, refusal), 'retry-after': String(wait) },
   });
-}
-
-function secondsOf(ms: number): number {
-  return Math.max(1, Math.ceil(ms / 1_000));
 }

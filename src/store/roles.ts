@@ -28,8 +28,6 @@ const grants: Readonly<Record<string, readonly string[]>> = {
   ],
 };
 
-export const roles = Object.keys(grants);
-
 /** Makes the roles where it may, and grants each that exists what it needs. Returns those that are missing. */
 export async function grantRoles(client: Client): Promise<string[]> {
   // Two at once would grant over each other.
