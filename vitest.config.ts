@@ -2,12 +2,30 @@ import { defineConfig } from 'vitest/config';
 
 export default defineConfig({
   test: {
-    include: ['src/**/*.test.ts', 'test/**/*.test.ts'],
     globalSetup: ['test/support/global-setup.ts'],
     testTimeout: 30_000,
     hookTimeout: 60_000,
-    // Two servers and a PostgreSQL beside each test file are as much as a small machine carries.
-    maxWorkers: 2,
     reporters: process.env.CI ? ['dot'] : ['default'],
+    projects: [
+      {
+        extends: true,
+        test: {
+          name: 'tests',
+          include: ['src/**/*.test.ts', 'test/{*,!(load)/**/*}.test.ts'],
+          // Two servers and a PostgreSQL beside each test file are as much as a small machine carries.
+          maxWorkers: 2,
+        },
+      },
+      {
+        extends: true,
+        // What is held against a clock has the machine for itself, after everything else.
+        test: {
+          name: 'load',
+          include: ['test/load/**/*.test.ts'],
+          maxWorkers: 1,
+          sequence: { groupOrder: 1 },
+        },
+      },
+    ],
   },
 });

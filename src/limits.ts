@@ -35,6 +35,7 @@ export const limits = {
   redisTimeoutMs: 200,
   redisRetryMs: 1_000,
   databaseConnectTimeoutMs: 5_000,
+  databaseIdleMs: 10 * 60_000,
   /** How much longer than PostgreSQL itself we wait for a statement to be ended. */
   databaseGraceMs: 5_000,
   parameterProblemsMax: 20,

@@ -17,6 +17,8 @@ export function createPool(config: DatabaseConfig, onIdleError: (error: Error) =
   const pool = new pg.Pool({
     connectionString: config.databaseUrl,
     max: config.databaseConnectionsMax,
+    // A new connection has to log in and prepare its statements; what comes in a burst should not wait for that.
+    idleTimeoutMillis: limits.databaseIdleMs,
     connectionTimeoutMillis: Math.min(limits.databaseConnectTimeoutMs, config.databaseTimeoutMs),
     statement_timeout: config.databaseTimeoutMs,
     // The server ends a slow statement itself; this one is for a server that has stopped answering altogether.

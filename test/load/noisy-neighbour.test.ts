@@ -1,7 +1,7 @@
+import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { Agent } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Worker } from 'node:worker_threads';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
 import { exchange } from '../support/exchange.ts';
@@ -18,20 +18,23 @@ const noisyLimit = 20;
 let server: BuiltServer;
 let quiet: string;
 let noisy: string;
-let worker: Worker;
+let sender: ChildProcess;
 const agent = new Agent({ keepAlive: true });
 beforeAll(async () => {
   server = await startBuiltServer();
   [quiet, noisy] = [await server.createKey('quiet'), await server.createKey('noisy')];
   await server.run('organisations', 'limit', 'noisy', '--requests-per-second', String(noisyLimit));
-  worker = new Worker(new URL('../support/noise-worker.ts', import.meta.url), {
-    workerData: { url: url(), key: noisy, perSecond: 10 * noisyLimit },
-  });
-  await once(worker, 'online');
+  const { hostname, port } = new URL(server.url);
+  sender = fork(new URL('../support/noise.ts', import.meta.url), [
+    hostname,
+    port,
+    noisy,
+    String(10 * noisyLimit),
+  ]);
 });
 afterAll(async () => {
   agent.destroy();
-  await worker.terminate();
+  sender.kill();
   await server.stop();
 });
 
@@ -52,11 +55,11 @@ async function p99Alone(): Promise<number> {
 }
 
 async function p99Beside(noise: Record<string, number>): Promise<number> {
-  worker.postMessage('start');
+  sender.send('start');
   await sleep(200);
   const p99 = await p99Alone();
-  worker.postMessage('stop');
-  const [{ sent, counts, ms }] = await once(worker, 'message');
+  sender.send('stop');
+  const [{ sent, counts, ms }] = await once(sender, 'message');
   expect(sent).toBeGreaterThan((8 * noisyLimit * ms) / 1_000);
   for (const [what, count] of Object.entries<number>(counts)) noise[what] = (noise[what] ?? 0) + count;
   return p99;
@@ -65,14 +68,15 @@ async function p99Beside(noise: Record<string, number>): Promise<number> {
 const median = (numbers: readonly number[]) =>
   numbers.toSorted((a, b) => a - b)[Math.floor(numbers.length / 2)]!;
 
-it('the 99th percentile of its neighbour at most doubles', { timeout: 60_000 }, async () => {
+// Somebody else's minute on a shared machine may fall on one side alone, but not three times.
+it('the 99th percentile of its neighbour at most doubles', { timeout: 60_000, retry: 2 }, async () => {
   const policy = async () =>
     (await exchange(`${server.url}/v1/data`, { agent, key: noisy })).headers['ratelimit-policy'];
   await expect.poll(policy, { timeout: 5_000 }).toBe(`"requests";q=${2 * noisyLimit};w=2`);
   const [alone, beside]: [number[], number[]] = [[], []];
   const noise: Record<string, number> = {};
   // The first uploads of a process are slow in any company.
-  await p99Beside({});
+  for (let round = 0; round < 4; round++) await p99Beside({});
   for (let round = 0; round < rounds; round++) {
     alone.push(await p99Alone());
     beside.push(await p99Beside(noise));
