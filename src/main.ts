@@ -1,5 +1,4 @@
 #!/usr/bin/env node
-import './small-young-generation.ts';
 import { commandError, help } from './cli/help.ts';
 import { ConfigError } from './config.ts';
 import { isRefusedLogin, isUnavailable } from './store/pool.ts';

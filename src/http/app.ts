@@ -25,6 +25,12 @@ declare module 'fastify' {
     /** Ends the connections on which nothing is being answered. */
     closeIdle(): void;
   }
+  interface FastifyRequest {
+    /** Set once a key is known. The log names the key of a request that was refused, too. */
+    keyId: string | undefined;
+    /** Set once it has passed the gate: what it goes on with until it is answered. */
+    passed: (Admitted & { readonly holding: Holding }) | undefined;
+  }
 }
 
 /** An API to be served: what it can do, with what, and for whom. */
@@ -61,16 +67,15 @@ async function build<P extends BuildParts>(
   api: Api<P>,
 ): Promise<FastifyInstance> {
   const app = createServer(config, certificate);
-  const passed: Passed = new WeakMap();
-  addHooks(app, api, passed);
+  addHooks(app, api);
   app.setErrorHandler(handleError);
   app.setNotFoundHandler(() => {
     throw new Error('the gate lets no unknown address pass');
   });
-  addBodyReader(app, api.parts, passed);
+  addBodyReader(app, api.parts);
   // Lines of JSON are among what is worth compressing; the other types it knows from a table.
   await app.register(compress, { customTypes: /^application\/x-ndjson\b/ });
-  for (const operation of api.operations) addRoute(app, operation, api.parts, passed);
+  for (const operation of api.operations) addRoute(app, operation, api.parts);
   await addReference(app, api.description);
   refuseOtherMethods(app, api.operations);
   return app;
@@ -82,17 +87,14 @@ interface BuildParts {
   readonly bytesInFlight: BytesInFlight;
 }
 
-/** What a request that passed the gate goes on with, until it is answered. */
-type Passed = WeakMap<FastifyRequest, Admitted & { readonly holding: Holding }>;
-
 /**
  * The bytes as they are: what is parsed of them must not live as long as the request does. Room for them is held until
  * the request is answered, whether or not its client is still there: that is how long they are in memory.
  */
-function addBodyReader(app: FastifyInstance, { config }: BuildParts, passed: Passed): void {
+function addBodyReader(app: FastifyInstance, { config }: BuildParts): void {
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('application/json', async (request: FastifyRequest, payload: Payload) => {
-    const holding = passed.get(request)?.holding as Holding;
+    const { holding } = passedOf(request);
     // Gone before its body was asked for: no event will tell.
     if (request.raw.destroyed) throw new RequestError('malformed_request');
     try {
@@ -113,16 +115,12 @@ const securityHeaders = {
   'strict-transport-security': 'max-age=31536000; includeSubDomains',
 };
 
-function addHooks<P extends BuildParts>(
-  app: FastifyInstance,
-  { parts, admit }: Api<P>,
-  passed: Passed,
-): void {
+function addHooks<P extends BuildParts>(app: FastifyInstance, { parts, admit }: Api<P>): void {
   let closing = false;
   const connections = new Connections(app.server);
   app.decorate('closeIdle', () => connections.closeIdle());
-  // Kept apart from what was admitted: the log names the key of a request that was refused, too.
-  const keyIds = new WeakMap<FastifyRequest, string>();
+  app.decorateRequest('keyId', undefined);
+  app.decorateRequest('passed', undefined);
   app.addHook('preClose', async () => {
     closing = true;
   });
@@ -130,16 +128,18 @@ function addHooks<P extends BuildParts>(
     connections.begin(request.raw.socket);
     reply.headers({ 'x-request-id': request.id, ...securityHeaders });
     if (closing) throw new RequestError('shutting_down', { headers: { connection: 'close' } });
-    const principal = ({ keyId }: { keyId: string }) => keyIds.set(request, keyId);
-    const seen = { principal, limits: (headers: LimitHeaders) => void reply.headers({ ...headers }) };
-    const admitted = await admit(request, seen);
-    passed.set(request, { ...admitted, holding: parts.bytesInFlight.hold(admitted.principal ?? nobody) });
+    const admitted = await admit(request, {
+      principal: ({ keyId }) => {
+        request.keyId = keyId;
+      },
+      limits: (headers) => void reply.headers({ ...headers }),
+    });
+    request.passed = { ...admitted, holding: parts.bytesInFlight.hold(admitted.principal ?? nobody) };
     normaliseEncoding(request);
   });
   app.addHook('onResponse', async (request, reply) => {
     connections.end(request.raw.socket);
-    const { method, routeOptions } = request;
-    const keyId = keyIds.get(request);
+    const { method, routeOptions, keyId } = request;
     const durationMs = Math.round(reply.elapsedTime);
     // The route, never the address: a query may hold what identifies a person.
     request.log.info(
@@ -147,6 +147,11 @@ function addHooks<P extends BuildParts>(
       'answered',
     );
   });
+}
+
+function passedOf({ passed }: FastifyRequest): NonNullable<FastifyRequest['passed']> {
+  if (!passed) throw new Error('the gate lets nothing pass that it has not seen');
+  return passed;
 }
 
 /** Whom a body is counted for that comes without a key. */
@@ -166,13 +171,13 @@ function normaliseEncoding({ headers }: FastifyRequest): void {
   if (encoding !== undefined) headers['content-encoding'] = encoding === 'x-gzip' ? 'gzip' : encoding;
 }
 
-function addRoute<P>(app: FastifyInstance, operation: Operation<P>, parts: P, passed: Passed): void {
+function addRoute<P>(app: FastifyInstance, operation: Operation<P>, parts: P): void {
   app.route({
     method: operation.method,
     url: routeOf(operation),
     config: { operation },
     async handler(request, reply) {
-      const { principal, query, holding } = passed.get(request) as Admitted & { holding: Holding };
+      const { principal, query, holding } = passedOf(request);
       const { id: requestId, headers, log } = request;
       const body = request.body as Buffer | undefined;
       const params = request.params as Record<string, string>;

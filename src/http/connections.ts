@@ -7,9 +7,9 @@ import { Server as TlsServer } from 'node:tls';
  * something was answered before: one that never says anything would hold up the end of the process.
  */
 export class Connections {
-  readonly #open = new Set<Socket>();
-  readonly #silent = new Set<Socket>();
-  readonly #answering = new WeakMap<Socket, number>();
+  /** How many requests are being answered on each. */
+  readonly #open = new Map<Socket, number>();
+  readonly #silent = new Map<Socket, number>();
 
   constructor(server: Server) {
     const isTls = server instanceof TlsServer;
@@ -19,21 +19,27 @@ export class Connections {
   }
 
   begin(socket: Socket): void {
-    this.#answering.set(socket, (this.#answering.get(socket) ?? 0) + 1);
+    this.#count(socket, 1);
   }
 
   end(socket: Socket): void {
-    this.#answering.set(socket, (this.#answering.get(socket) ?? 1) - 1);
+    this.#count(socket, -1);
+  }
+
+  #count(socket: Socket, more: 1 | -1): void {
+    const answering = this.#open.get(socket);
+    // It may be closed by then.
+    if (answering !== undefined) this.#open.set(socket, answering + more);
   }
 
   /** Ends those on which nothing was begun; what is still on its way to a client gets there. */
   closeIdle(): void {
-    for (const socket of this.#open) if (!this.#answering.get(socket)) socket.destroySoon();
-    for (const socket of this.#silent) if (socket.bytesRead === 0) socket.destroySoon();
+    for (const [socket, answering] of this.#open) if (answering === 0) socket.destroySoon();
+    for (const socket of this.#silent.keys()) if (socket.bytesRead === 0) socket.destroySoon();
   }
 }
 
-function remember(sockets: Set<Socket>, socket: Socket): void {
-  sockets.add(socket);
+function remember(sockets: Map<Socket, number>, socket: Socket): void {
+  sockets.set(socket, 0);
   socket.once('close', () => sockets.delete(socket));
 }

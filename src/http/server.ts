@@ -23,7 +23,7 @@ export function createServer(config: Config, certificate: Certificate | undefine
       stream: new GroupedOutput(),
       serializers: { err: serializeError },
       base: null,
-      timestamp: () => `,"time":"${new Date().toISOString()}"`,
+      timestamp,
     },
     genReqId: () => randomUUIDv7(),
     logController: new LogController({ requestIdLogLabel: 'request_id', disableRequestLogging: true }),
@@ -56,6 +56,15 @@ export function createServer(config: Config, certificate: Certificate | undefine
   app.server.on('checkExpectation', refuseExpectation);
   certificate?.useFor(app.server as TlsServer);
   return app as unknown as FastifyInstance;
+}
+
+let [writtenMs, written] = [0, ''];
+
+/** The time of a line in the log. Many have the same, and writing it down anew took 3 microseconds of each request. */
+function timestamp(): string {
+  const nowMs = Date.now();
+  if (nowMs !== writtenMs) [writtenMs, written] = [nowMs, `,"time":"${new Date(nowMs).toISOString()}"`];
+  return written;
 }
 
 /** An address that cannot be decoded skips the hooks; how the rest of the request is framed was not looked at. */

@@ -100,9 +100,9 @@ export class BatchBuilder {
     if (updated !== null && updated > this.#aheadFrom) this.#warnings.updatedInFuture();
     this.#indices.push(this.#received++);
     const own = this.#columns[0] as ArrayWriter;
-    this.#ids.add(own.bytes, own.lastUuid);
+    this.#ids.add(own.view, own.lastUuid);
     for (const { column, ids } of this.#references)
-      if (column.lastUuid >= 0) ids.add(column.bytes, column.lastUuid);
+      if (column.lastUuid >= 0) ids.add(column.view, column.lastUuid);
   }
 
   finish(): CheckedBatch {

@@ -6,6 +6,8 @@ export const comma = 0x2c;
 
 export function skipSpace(bytes: Uint8Array, from: number): number {
   let at = from;
+  // Nearly always there is none.
+  if ((bytes[at] as number) > 0x20) return at;
   while (bytes[at] === 0x20 || bytes[at] === 0x0a || bytes[at] === 0x0d || bytes[at] === 0x09) at++;
   return at;
 }

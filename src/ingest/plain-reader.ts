@@ -14,8 +14,12 @@ export class PlainReader {
   readonly #fields: readonly PlainField[];
   readonly #columns: readonly ArrayWriter[];
   readonly #all: number;
+  readonly #required: number;
   #bytes: Uint8Array = new Uint8Array();
+  #view: DataView = new DataView(new ArrayBuffer());
   #at = 0;
+  /** The bits of the fields that have been read and written. */
+  #seen = 0;
   readonly #capitals = new Uint8Array(2);
   /** What `updated` was in the last record. */
   updated: Instant | null = null;
@@ -24,42 +28,45 @@ export class PlainReader {
     this.#fields = Object.entries(fields).map(([name, field], at) => plainField(name, field, at));
     this.#columns = columns;
     this.#all = 2 ** this.#fields.length - 1;
+    this.#required = this.#fields.reduce((bits, { bit, required }) => (required ? bits | bit : bits), 0);
   }
 
   /**
    * Reads the record that begins at `at` and returns where it ends; -1 where it is not plain, with nothing written.
    */
   read(bytes: Uint8Array, at: number): number {
-    this.#bytes = bytes;
+    if (bytes !== this.#bytes) {
+      this.#bytes = bytes;
+      this.#view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
+    }
     this.#at = at;
     this.updated = null;
-    for (const column of this.#columns) column.mark();
+    this.#seen = 0;
     if (this.#readRecord()) return this.#at;
-    for (const column of this.#columns) column.takeBack();
+    for (const { bit, at } of this.#fields) if (this.#seen & bit) this.#columns[at]?.takeBack();
     return -1;
   }
 
   #readRecord(): boolean {
     if (this.#all > maskMax || this.#bytes[this.#at] !== openBrace) return false;
-    let seen = 0;
     let expected = 0;
     do {
       this.#at++;
       this.#skipSpace();
       const field = this.#readName(expected);
-      if (field === undefined || (seen & field.bit) !== 0) return false;
-      seen |= field.bit;
+      if (field === undefined || (this.#seen & field.bit) !== 0) return false;
       expected = field.at + 1;
       this.#skipSpace();
       if (this.#bytes[this.#at] !== colon) return false;
       this.#at++;
       this.#skipSpace();
       if (!this.#readValue(field, this.#columns[field.at] as ArrayWriter)) return false;
+      this.#seen |= field.bit;
       this.#skipSpace();
     } while (this.#bytes[this.#at] === comma);
     if (this.#bytes[this.#at] !== closeBrace) return false;
     this.#at++;
-    return seen === this.#all || this.#fillIn(seen);
+    return this.#seen === this.#all || this.#fillIn();
   }
 
   /** Records of one export have their fields in one order, so the field after the last is tried first. */
@@ -69,20 +76,23 @@ export class PlainReader {
     return this.#fields.find((field) => this.#isName(field));
   }
 
-  #isName({ quoted }: PlainField): boolean {
+  #isName({ words, quoted }: PlainField): boolean {
     const bytes = this.#bytes;
     const from = this.#at;
-    for (let at = 0; at < quoted.length; at++) if (bytes[from + at] !== quoted[at]) return false;
-    this.#at = from + quoted.length;
+    const end = from + quoted.length;
+    if (end > bytes.length) return false;
+    let at = from;
+    for (let word = 0; word < words.length; word++, at += 4)
+      if (this.#view.getInt32(at) !== words[word]) return false;
+    for (; at < end; at++) if (bytes[at] !== quoted[at - from]) return false;
+    this.#at = end;
     return true;
   }
 
-  #fillIn(seen: number): boolean {
-    for (const { bit, at, required, fallback } of this.#fields) {
-      if (seen & bit) continue;
-      if (required) return false;
-      this.#columns[at]?.append(fallback);
-    }
+  #fillIn(): boolean {
+    if ((this.#seen & this.#required) !== this.#required) return false;
+    for (const { bit, at, fallback } of this.#fields)
+      if (!(this.#seen & bit)) this.#columns[at]?.append(fallback);
     return true;
   }
 
@@ -118,7 +128,7 @@ export class PlainReader {
       this.#at = from + 37;
       return true;
     }
-    const end = endOfPlainString(bytes, from);
+    const end = endOfPlain(plain.kind, bytes, from);
     if (end < 0) return false;
     this.#at = end + 1;
     switch (plain.kind) {
@@ -198,6 +208,8 @@ interface PlainField {
   readonly bit: number;
   /** Its name in quotes, as bytes. */
   readonly quoted: Uint8Array;
+  /** The same, four bytes at a time, as far as that goes. */
+  readonly words: Int32Array;
   readonly plain: Plain | { readonly kind: 'other' };
   readonly required: boolean;
   readonly fallback: Scalar | null;
@@ -206,10 +218,12 @@ interface PlainField {
 }
 
 function plainField(name: string, { plain, required, fallback, read }: Field, at: number): PlainField {
+  const quoted = Buffer.from(JSON.stringify(name));
   return {
     at,
     bit: 2 ** at,
-    quoted: Buffer.from(JSON.stringify(name)),
+    quoted,
+    words: Int32Array.from({ length: quoted.length >> 2 }, (_, word) => quoted.readInt32BE(word * 4)),
     plain: plain ?? { kind: 'other' },
     required,
     fallback: fallback ?? null,
@@ -237,12 +251,21 @@ function isLetter(byte: number): boolean {
   return small >= 0x61 && small <= 0x7a;
 }
 
-/** Where the quote stands that ends a string; -1 if the string has escapes or what may not be in one. */
-function endOfPlainString(bytes: Uint8Array, from: number): number {
-  for (let at = from; at < bytes.length; at++) {
-    const byte = bytes[at] as number;
-    if (byte === quote) return at;
-    if (byte === backslash || byte < 0x20) return -1;
-  }
+/**
+ * Where the quote stands that ends a string; -1 if the string has escapes or what may not be in one. Dates and date-times
+ * have usual lengths, and nothing that does not belong into them survives being read.
+ */
+function endOfPlain(kind: PlainField['plain']['kind'], bytes: Uint8Array, from: number): number {
+  if (kind === 'dateTime') {
+    if (bytes[from + 20] === quote) return from + 20;
+    if (bytes[from + 24] === quote) return from + 24;
+  } else if (kind === 'date' && bytes[from + 10] === quote) return from + 10;
+  for (let at = from; at < bytes.length; at++)
+    if (isSpecial[bytes[at] as number] !== 0) return bytes[at] === quote ? at : -1;
   return -1;
 }
+
+/** What ends a string, or stands for something else in it, or may not be in it. */
+const isSpecial = new Uint8Array(256).fill(1, 0, 0x20);
+isSpecial[quote] = 1;
+isSpecial[backslash] = 1;

@@ -5,9 +5,11 @@ import type { StoredInteraction } from '../store/interactions.ts';
 /** An interaction as the API shows it: its id, every field of the resource, and when it was received. */
 export type InteractionAnswer = StoredInteraction & { readonly created: string };
 
+const fields = Object.keys(interaction);
+
 export function interactionAnswer(stored: StoredInteraction): InteractionAnswer {
   const answer: Record<string, string | number | null> = { interaction_id: stored.interaction_id };
-  for (const field of Object.keys(interaction)) answer[field] = stored[field] ?? null;
+  for (const field of fields) answer[field] = stored[field] ?? null;
   // The time of receipt is in the identifier; a column of its own could only disagree with it.
   answer.created = timeOfUuidV7(stored.interaction_id);
   return answer as InteractionAnswer;

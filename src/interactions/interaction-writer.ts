@@ -42,7 +42,7 @@ export class InteractionWriter {
       if (others) others.push({ added, resolve, reject });
       else this.#waiting.set(added.organisationId, [{ added, resolve, reject }]);
       this.#schedule();
-    }).finally(() => this.#count--);
+    });
   }
 
   /** After the requests that have arrived already have been read, and before any that has not. */
@@ -70,6 +70,7 @@ export class InteractionWriter {
     this.#writing++;
     void this.#writeGroups(groups).finally(() => {
       this.#writing--;
+      this.#count -= limits.interactionsPerStatementMax - room;
       if (this.#waiting.size > 0) this.#schedule();
     });
   }

@@ -141,8 +141,10 @@ async function claimAndInsert(
 }
 
 function storedForm({ interactionId, row }: NewInteraction): StoredInteraction {
-  const entries = fields.map((field, at) => [field, row[at] ?? null]);
-  return { interaction_id: interactionId, ...Object.fromEntries(entries) };
+  const stored: StoredInteraction = { interaction_id: interactionId };
+  for (let at = 0; at < fields.length; at++)
+    stored[fields[at] as string] = (row[at] ?? null) as StoredInteraction[string];
+  return stored;
 }
 
 async function danglingReference(

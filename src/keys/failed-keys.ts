@@ -39,6 +39,7 @@ function nameOf(address: string, knownKeyId?: string): string {
 
 /** Whoever has one IPv6 address has the 2^64 beside it. Some proxies write the port of the client behind its address. */
 function blockOf(address: string): string {
+  if (isIPv4(address)) return address;
   const plain = address
     .replace(/^::ffff:/i, '')
     .replace(/^\[(.*)\](:\d+)?$/, '$1')

@@ -20,7 +20,11 @@ export class RequestLimits {
   readonly #defaults: Readonly<Record<Limited, number>>;
   readonly #shared: SharedCounts | undefined;
   /** By what is counted and how much of it may pass: organisations with the same limit share one. */
-  readonly #limiters = new Map<string, RateLimiterMemory | RateLimiterRedis>();
+  readonly #limiters: Readonly<Record<Limited, Map<number, RateLimiterMemory | RateLimiterRedis>>> = {
+    requests: new Map(),
+    interactions: new Map(),
+    records: new Map(),
+  };
 
   constructor(config: Config, shared?: SharedCounts) {
     this.#shared = shared;
@@ -44,8 +48,7 @@ export class RequestLimits {
   }
 
   #limiterOf(what: Limited, perSecond: number): RateLimiterMemory | RateLimiterRedis {
-    const name = `${what} ${perSecond}`;
-    const found = this.#limiters.get(name);
+    const found = this.#limiters[what].get(perSecond);
     if (found) return found;
     const window = { points: perSecond * limits.limitWindowSeconds, duration: limits.limitWindowSeconds };
     const here = new RateLimiterMemory(window);
@@ -60,7 +63,7 @@ export class RequestLimits {
           insuranceLimiter: here,
         })
       : here;
-    this.#limiters.set(name, made);
+    this.#limiters[what].set(perSecond, made);
     return made;
   }
 }

@@ -14,22 +14,40 @@ const oids: Record<ColumnType, number> = {
 export const arrayHeaderBytes = 20;
 /** A length and sixteen bytes. */
 export const uuidArrayStride = 20;
+/** Stands where the length of a value would. */
+const nullLength = -1;
 const bytesAtFirst = 4_096;
 /** What nearly every value fits into, with its length. */
 const bytesOfMost = 24;
 /** What a writer keeps for its next array; more is given back. */
 const bytesKeptMax = 1_048_576;
 
-/** The value of a hexadecimal digit, of either case; more than 15 for any other character. */
-const hexDigit = new Uint8Array(256).fill(0xff);
-for (let digit = 0; digit < 16; digit++) {
-  const character = digit.toString(16);
-  hexDigit[character.charCodeAt(0)] = digit;
-  hexDigit[character.toUpperCase().charCodeAt(0)] = digit;
-}
+/** No hexadecimal digit. */
+const noDigit = 0x1_0000;
 
-/** Where each of the 16 bytes begins in a hyphenated UUID. */
-const uuidOffsets = [0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34];
+/**
+ * The value of four hexadecimal digits, of either case, is what these have for each of them together; beyond 16 bits
+ * where one of them is none.
+ */
+const hexDigits = [12, 8, 4, 0].map((shift) => {
+  const values = new Uint32Array(256).fill(noDigit);
+  for (let digit = 0; digit < 16; digit++) {
+    const character = digit.toString(16);
+    values[character.charCodeAt(0)] = digit << shift;
+    values[character.toUpperCase().charCodeAt(0)] = digit << shift;
+  }
+  return values;
+}) as [Uint32Array, Uint32Array, Uint32Array, Uint32Array];
+const [hex1, hex2, hex3, hex4] = hexDigits;
+
+function fourDigits(bytes: Uint8Array, at: number): number {
+  return (
+    (hex1[bytes[at] as number] as number) |
+    (hex2[bytes[at + 1] as number] as number) |
+    (hex3[bytes[at + 2] as number] as number) |
+    (hex4[bytes[at + 3] as number] as number)
+  );
+}
 
 /**
  * Writes an array in PostgreSQL's binary form, value by value. `pg` sends a Buffer as a binary parameter; read as text,
@@ -37,26 +55,28 @@ const uuidOffsets = [0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34];
  */
 export class ArrayWriter {
   readonly #type: ColumnType;
-  #buffer: Buffer;
+  #bytes: Buffer;
+  /** The same memory: what it writes is compiled to a single store, unlike a Buffer's own `writeInt32BE`. */
+  #view: DataView;
+  /** Where the last value begins, its length included. */
+  #start = arrayHeaderBytes;
   #end = arrayHeaderBytes;
   #count = 0;
-  #hasNull = 0;
-  #endsWithNull = false;
-  #markedEnd = arrayHeaderBytes;
-  #markedCount = 0;
-  #markedHasNull = 0;
+  #nulls = 0;
 
   constructor(type: ColumnType, bytes = bytesAtFirst) {
     this.#type = type;
-    this.#buffer = Buffer.allocUnsafe(bytes);
+    this.#bytes = Buffer.allocUnsafe(bytes);
+    this.#view = viewOf(this.#bytes);
   }
 
   append(value: Scalar | null): void {
     if (value === null) {
       this.#makeRoom(4);
-      this.#end = this.#buffer.writeInt32BE(-1, this.#end);
-      this.#hasNull = 1;
-      this.#endsWithNull = true;
+      this.#view.setInt32(this.#end, nullLength);
+      this.#nulls++;
+      this.#start = this.#end;
+      this.#end += 4;
       this.#count++;
       return;
     }
@@ -67,7 +87,6 @@ export class ArrayWriter {
 
   /** From the 36 characters of a hyphenated UUID; writes nothing and returns false where they are none. */
   appendUuid(bytes: Uint8Array, from: number): boolean {
-    const hyphen = 0x2d;
     if (
       bytes[from + 8] !== hyphen ||
       bytes[from + 13] !== hyphen ||
@@ -75,51 +94,56 @@ export class ArrayWriter {
       bytes[from + 23] !== hyphen
     )
       return false;
-    this.#makeRoom(uuidArrayStride);
-    const buffer = this.#buffer;
-    const start = this.#end + 4;
-    let seen = 0;
-    for (let byte = 0; byte < 16; byte++) {
-      const at = from + (uuidOffsets[byte] as number);
-      const high = hexDigit[bytes[at] as number] as number;
-      const low = hexDigit[bytes[at + 1] as number] as number;
-      seen |= high | low;
-      buffer[start + byte] = (high << 4) | low;
-    }
-    if (seen > 15) return false;
-    this.#endAt(start + 16);
+    // One after the other, without a loop: a fifth of the time that a record takes goes into its UUIDs.
+    const a = fourDigits(bytes, from);
+    const b = fourDigits(bytes, from + 4);
+    const c = fourDigits(bytes, from + 9);
+    const d = fourDigits(bytes, from + 14);
+    const e = fourDigits(bytes, from + 19);
+    const f = fourDigits(bytes, from + 24);
+    const g = fourDigits(bytes, from + 28);
+    const h = fourDigits(bytes, from + 32);
+    if ((a | b | c | d | e | f | g | h) >= noDigit) return false;
+    this.appendWords((a << 16) | b, (c << 16) | d, (e << 16) | f, (g << 16) | h);
     return true;
   }
 
-  /** Bytes as they are: text that is in UTF-8 already, or a UUID in its binary form. */
+  /** A UUID in four words. */
+  appendWords(a: number, b: number, c: number, d: number): void {
+    this.#makeRoom(uuidArrayStride);
+    const view = this.#view;
+    const start = this.#end + 4;
+    view.setInt32(start, a);
+    view.setInt32(start + 4, b);
+    view.setInt32(start + 8, c);
+    view.setInt32(start + 12, d);
+    this.#endAt(start + 16);
+  }
+
+  /** Text that is in UTF-8 already. */
   appendBytes(bytes: Uint8Array, from: number, end: number): void {
     this.#makeRoom(4 + end - from);
-    const buffer = this.#buffer;
+    const to = this.#bytes;
     const start = this.#end + 4;
     // The call into Node's own copying costs more than a short copy does.
-    if (end - from > 64) buffer.set(bytes.subarray(from, end), start);
-    else for (let at = from, to = start; at < end; at++, to++) buffer[to] = bytes[at] as number;
+    if (end - from > 64) to.set(bytes.subarray(from, end), start);
+    else for (let at = from, next = start; at < end; at++, next++) to[next] = bytes[at] as number;
     this.#endAt(start + end - from);
   }
 
-  /** What is written from now on can be taken back. */
-  mark(): void {
-    this.#markedEnd = this.#end;
-    this.#markedCount = this.#count;
-    this.#markedHasNull = this.#hasNull;
-  }
-
+  /** Takes the last value back; only once for each. */
   takeBack(): void {
-    this.#end = this.#markedEnd;
-    this.#count = this.#markedCount;
-    this.#hasNull = this.#markedHasNull;
+    if (this.#view.getInt32(this.#start) === nullLength) this.#nulls--;
+    this.#end = this.#start;
+    this.#count--;
   }
 
   clear(): void {
-    if (this.#buffer.length > bytesKeptMax) this.#buffer = Buffer.allocUnsafe(bytesAtFirst);
+    if (this.#bytes.length > bytesKeptMax) this.#resize(bytesAtFirst);
+    this.#start = arrayHeaderBytes;
     this.#end = arrayHeaderBytes;
     this.#count = 0;
-    this.#hasNull = 0;
+    this.#nulls = 0;
   }
 
   get count(): number {
@@ -127,77 +151,102 @@ export class ArrayWriter {
   }
 
   /** The bytes so far, in which `lastUuid` is a place. They are good until the next value is written. */
-  get bytes(): Buffer {
-    return this.#buffer;
+  get view(): DataView {
+    return this.#view;
   }
 
   /** Where the last value, a UUID, begins; -1 if it is null. */
   get lastUuid(): number {
-    return this.#endsWithNull ? -1 : this.#end - 16;
+    return this.#end - this.#start === uuidArrayStride ? this.#end - 16 : -1;
   }
 
   /** The array as it is so far. It is good until the next value is written. */
   finish(): Buffer {
     // One dimension, whether there are nulls, the type, how many, counted from 1.
-    [1, this.#hasNull, oids[this.#type], this.#count, 1].forEach((part, index) => {
-      this.#buffer.writeInt32BE(part, index * 4);
+    [1, this.#nulls > 0 ? 1 : 0, oids[this.#type], this.#count, 1].forEach((part, index) => {
+      this.#view.setInt32(index * 4, part);
     });
-    return this.#buffer.subarray(0, this.#end);
+    return this.#bytes.subarray(0, this.#end);
   }
 
   #endAt(end: number): void {
-    this.#buffer.writeInt32BE(end - this.#end - 4, this.#end);
+    this.#view.setInt32(this.#end, end - this.#end - 4);
+    this.#start = this.#end;
     this.#end = end;
-    this.#endsWithNull = false;
     this.#count++;
   }
 
   #makeRoom(bytes: number): void {
-    if (this.#end + bytes <= this.#buffer.length) return;
-    const larger = Buffer.allocUnsafe(Math.max(this.#buffer.length * 2, this.#end + bytes));
-    this.#buffer.copy(larger, 0, 0, this.#end);
-    this.#buffer = larger;
+    if (this.#end + bytes > this.#bytes.length)
+      this.#resize(Math.max(this.#bytes.length * 2, this.#end + bytes));
+  }
+
+  #resize(bytes: number): void {
+    const resized = Buffer.allocUnsafe(bytes);
+    this.#bytes.copy(resized, 0, 0, Math.min(this.#end, bytes));
+    this.#bytes = resized;
+    this.#view = viewOf(resized);
   }
 
   /** Writes a value and returns where it ends. */
   #write(value: Scalar, at: number): number {
-    const buffer = this.#buffer;
+    const view = this.#view;
     switch (this.#type) {
       case 'uuid':
-        return writeUuid(buffer, value as string, at);
+        return writeUuid(view, value as string, at);
       case 'text':
-        return writeText(buffer, value as string, at);
+        return writeText(this.#bytes, value as string, at);
       case 'numeric':
-        return writeNumeric(buffer, value as number, at);
+        return writeNumeric(view, value as number, at);
       case 'timestamptz':
-        return writeInt64(buffer, value as number | bigint, at);
+        return writeInt64(view, value as number | bigint, at);
       case 'bool':
-        return buffer.writeUInt8(value ? 1 : 0, at);
+        view.setUint8(at, value ? 1 : 0);
+        return at + 1;
       case 'date':
-        return buffer.writeInt32BE(value as number, at);
+        view.setInt32(at, value as number);
+        return at + 4;
       case 'float8':
-        return buffer.writeDoubleBE(value as number, at);
+        view.setFloat64(at, value as number);
+        return at + 8;
       case 'jsonb':
         throw new Error('JSON travels as text');
     }
   }
 }
 
-function writeUuid(buffer: Buffer, text: string, at: number): number {
-  for (let byte = 0; byte < 16; byte++) {
-    const from = uuidOffsets[byte] as number;
-    const high = hexDigit[text.charCodeAt(from)] as number;
-    buffer[at + byte] = (high << 4) | (hexDigit[text.charCodeAt(from + 1)] as number);
+const hyphen = 0x2d;
+
+/** The same memory, to be read and written in numbers. */
+export function viewOf({ buffer, byteOffset, length }: Buffer): DataView {
+  return new DataView(buffer, byteOffset, length);
+}
+
+function writeUuid(view: DataView, text: string, at: number): number {
+  for (let group = 0; group < uuidGroups.length; group++) {
+    const from = uuidGroups[group] as number;
+    const digits =
+      (hex1[text.charCodeAt(from)] as number) |
+      (hex2[text.charCodeAt(from + 1)] as number) |
+      (hex3[text.charCodeAt(from + 2)] as number) |
+      (hex4[text.charCodeAt(from + 3)] as number);
+    view.setUint16(at + group * 2, digits);
   }
   return at + 16;
 }
 
+/** Where each four digits begin in a hyphenated UUID. */
+const uuidGroups = [0, 4, 9, 14, 19, 24, 28, 32];
+
 /** A count of microseconds: a number where that is exact, which it is for the years 1715 to 2285. */
-function writeInt64(buffer: Buffer, value: number | bigint, at: number): number {
-  if (typeof value === 'bigint') return buffer.writeBigInt64BE(value, at);
-  const high = Math.floor(value / 0x1_0000_0000);
-  buffer.writeInt32BE(high, at);
-  return buffer.writeUInt32BE(value - high * 0x1_0000_0000, at + 4);
+function writeInt64(view: DataView, value: number | bigint, at: number): number {
+  if (typeof value === 'bigint') view.setBigInt64(at, value);
+  else {
+    const high = Math.floor(value / 0x1_0000_0000);
+    view.setInt32(at, high);
+    view.setUint32(at + 4, value - high * 0x1_0000_0000);
+  }
+  return at + 8;
 }
 
 /** Short plain text, nearly all there is, is written here; the call into Node's own writer would cost more than it. */

@@ -6,30 +6,35 @@ export const numericBytesMax = 8 + 2 * 5;
  * An amount with at most four decimals, nearly every one, needs no detour through text: below 10^15 no two decimals of
  * that length are the same double, so what divides back to the value is its shortest form.
  */
-export function writeNumeric(buffer: Buffer, value: number, at: number): number {
+export function writeNumeric(view: DataView, value: number, at: number): number {
   const size = Math.abs(value);
   const scaled = Math.round(size * 10_000);
-  if (scaled < 1e15 && scaled / 10_000 === size) return writeShortNumeric(buffer, scaled, value < 0, at);
-  return writeLongNumeric(buffer, value, at);
+  if (scaled < 1e15 && scaled / 10_000 === size) return writeShortNumeric(view, scaled, value < 0, at);
+  return writeLongNumeric(view, value, at);
 }
 
-function writeShortNumeric(buffer: Buffer, scaled: number, negative: boolean, at: number): number {
+function writeShortNumeric(view: DataView, scaled: number, negative: boolean, at: number): number {
   const fraction = scaled % 10_000;
   const whole = (scaled - fraction) / 10_000;
   let next = at + 8;
   let weight = -1;
   if (whole > 0) {
     weight = whole < 1e4 ? 0 : whole < 1e8 ? 1 : 2;
-    if (weight === 2) next = buffer.writeInt16BE(Math.floor(whole / 1e8), next);
-    if (weight >= 1) next = buffer.writeInt16BE(Math.floor(whole / 1e4) % 1e4, next);
-    next = buffer.writeInt16BE(whole % 1e4, next);
+    if (weight === 2) next = writeGroup(view, Math.floor(whole / 1e8), next);
+    if (weight >= 1) next = writeGroup(view, Math.floor(whole / 1e4) % 1e4, next);
+    next = writeGroup(view, whole % 1e4, next);
   }
-  if (fraction > 0) next = buffer.writeInt16BE(fraction, next);
-  buffer.writeInt16BE((next - at - 8) / 2, at);
-  buffer.writeInt16BE(weight, at + 2);
-  buffer.writeUInt16BE(negative ? 0x4000 : 0, at + 4);
-  buffer.writeInt16BE(decimalsOf(fraction), at + 6);
+  if (fraction > 0) next = writeGroup(view, fraction, next);
+  view.setInt16(at, (next - at - 8) / 2);
+  view.setInt16(at + 2, weight);
+  view.setUint16(at + 4, negative ? 0x4000 : 0);
+  view.setInt16(at + 6, decimalsOf(fraction));
   return next;
+}
+
+function writeGroup(view: DataView, digits: number, at: number): number {
+  view.setInt16(at, digits);
+  return at + 2;
 }
 
 function decimalsOf(fraction: number): number {
@@ -39,7 +44,7 @@ function decimalsOf(fraction: number): number {
   return fraction % 1000 !== 0 ? 2 : 1;
 }
 
-function writeLongNumeric(buffer: Buffer, value: number, at: number): number {
+function writeLongNumeric(view: DataView, value: number, at: number): number {
   const [mantissa = '', exponent] = Math.abs(value).toExponential().split('e');
   const digits = mantissa.replace('.', '');
   // The point stands after this many of the digits; groups are counted from it in both directions.
@@ -48,11 +53,11 @@ function writeLongNumeric(buffer: Buffer, value: number, at: number): number {
   const padded = '0'.repeat((weight + 1) * 4 - point) + digits;
   let next = at + 8;
   for (let from = 0; from < padded.length; from += 4) {
-    next = buffer.writeInt16BE(Number(padded.slice(from, from + 4).padEnd(4, '0')), next);
+    next = writeGroup(view, Number(padded.slice(from, from + 4).padEnd(4, '0')), next);
   }
-  buffer.writeInt16BE((next - at - 8) / 2, at);
-  buffer.writeInt16BE(weight, at + 2);
-  buffer.writeUInt16BE(value < 0 ? 0x4000 : 0, at + 4);
-  buffer.writeUInt16BE(Math.max(0, digits.length - point), at + 6);
+  view.setInt16(at, (next - at - 8) / 2);
+  view.setInt16(at + 2, weight);
+  view.setUint16(at + 4, value < 0 ? 0x4000 : 0);
+  view.setUint16(at + 6, Math.max(0, digits.length - point));
   return next;
 }

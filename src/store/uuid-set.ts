@@ -13,16 +13,27 @@ export class UuidSet {
   /** One more than the place of an id, found by its hash or soon after; 0 where there is none. */
   readonly #slots = new Int16Array(slotCount);
 
-  /** Adds the id whose sixteen bytes begin there; returns false where it is in the set already. */
-  add(bytes: Buffer, at: number): boolean {
-    let slot = hash(bytes, at) & (slotCount - 1);
-    for (; this.#slots[slot] !== 0; slot = (slot + 1) & (slotCount - 1)) {
-      const place = (this.#slots[slot] as number) - 1;
-      if (isSame(this.#ids.bytes, arrayHeaderBytes + place * uuidArrayStride + 4, bytes, at)) return false;
+  /** Adds the id whose sixteen bytes begin there, unless it is in the set already. */
+  add(view: DataView, at: number): void {
+    const a = view.getInt32(at);
+    const b = view.getInt32(at + 4);
+    const c = view.getInt32(at + 8);
+    const d = view.getInt32(at + 12);
+    const slots = this.#slots;
+    const ids = this.#ids.view;
+    let slot = hash(a, b, c, d) & (slotCount - 1);
+    for (; slots[slot] !== 0; slot = (slot + 1) & (slotCount - 1)) {
+      const id = arrayHeaderBytes + ((slots[slot] as number) - 1) * uuidArrayStride + 4;
+      if (
+        ids.getInt32(id) === a &&
+        ids.getInt32(id + 4) === b &&
+        ids.getInt32(id + 8) === c &&
+        ids.getInt32(id + 12) === d
+      )
+        return;
     }
-    this.#ids.appendBytes(bytes, at, at + 16);
-    this.#slots[slot] = this.#ids.count;
-    return true;
+    this.#ids.appendWords(a, b, c, d);
+    slots[slot] = this.#ids.count;
   }
 
   get size(): number {
@@ -40,16 +51,8 @@ export class UuidSet {
   }
 }
 
-function hash(bytes: Buffer, at: number): number {
+function hash(a: number, b: number, c: number, d: number): number {
   const mixed =
-    Math.imul(bytes.readInt32LE(at), 0x9e3779b1) ^
-    Math.imul(bytes.readInt32LE(at + 4), 0x85ebca6b) ^
-    Math.imul(bytes.readInt32LE(at + 8), 0xc2b2ae35) ^
-    Math.imul(bytes.readInt32LE(at + 12), 0x27d4eb2f);
+    Math.imul(a, 0x9e3779b1) ^ Math.imul(b, 0x85ebca6b) ^ Math.imul(c, 0xc2b2ae35) ^ Math.imul(d, 0x27d4eb2f);
   return mixed ^ (mixed >>> 15);
-}
-
-function isSame(a: Buffer, atA: number, b: Buffer, atB: number): boolean {
-  for (let byte = 0; byte < 16; byte++) if (a[atA + byte] !== b[atB + byte]) return false;
-  return true;
 }
