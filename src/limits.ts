@@ -83,6 +83,8 @@ export const limits = {
   interactionPartitionsAheadMonths: 6,
   interactionsPerStatementMax: 500,
   interactionWritersMax: 3,
+  /** So many that wait are written without waiting for more: 0.79 of pgbench, against 0.68 for all that have arrived. */
+  interactionsAtOnce: 24,
   interactionsWaitingMax: 10_000,
   keyChangesIntervalMs: 2_000,
   /** When changes could not be asked for so long, no key is trusted that was looked up before. */

@@ -19,12 +19,14 @@ interface Waiting {
 /**
  * Interactions that wait at the same time share a statement and its commit; each is answered only after it. A statement
  * holds one organisation, for on Citus the rows of several would be spread over every shard; statements of several
- * organisations share a commit. Nobody waits for company: with a connection free, an interaction is on its way before
- * the next request is read. The connections are the writer's own, so that no upload can be in front of it.
+ * organisations share a commit. Nobody waits for company: with a connection free, an interaction is on its way when the
+ * requests that have arrived with it are read, or enough of them, so that PostgreSQL works while the others are. The
+ * connections are the writer's own, so that no upload can be in front of it.
  */
 export class InteractionWriter {
   readonly #pool: Pool;
   readonly #waiting = new Map<string, Waiting[]>();
+  #waitingCount = 0;
   /** Those that wait and those that are being written. */
   #count = 0;
   #writing = 0;
@@ -41,7 +43,9 @@ export class InteractionWriter {
       const others = this.#waiting.get(added.organisationId);
       if (others) others.push({ added, resolve, reject });
       else this.#waiting.set(added.organisationId, [{ added, resolve, reject }]);
-      this.#schedule();
+      this.#waitingCount++;
+      if (this.#waitingCount >= limits.interactionsAtOnce && this.#isFree()) this.#writeNext();
+      else this.#schedule();
     });
   }
 
@@ -51,8 +55,12 @@ export class InteractionWriter {
     this.#scheduled = true;
     setImmediate(() => {
       this.#scheduled = false;
-      while (this.#waiting.size > 0 && this.#writing < limits.interactionWritersMax) this.#writeNext();
+      while (this.#waiting.size > 0 && this.#isFree()) this.#writeNext();
     });
+  }
+
+  #isFree(): boolean {
+    return this.#writing < limits.interactionWritersMax;
   }
 
   /** Takes the organisations that have waited longest, as many as a transaction may hold rows. */
@@ -67,10 +75,12 @@ export class InteractionWriter {
       room -= waiting.length;
       if (room === 0) break;
     }
+    const taken = limits.interactionsPerStatementMax - room;
+    this.#waitingCount -= taken;
     this.#writing++;
     void this.#writeGroups(groups).finally(() => {
       this.#writing--;
-      this.#count -= limits.interactionsPerStatementMax - room;
+      this.#count -= taken;
       if (this.#waiting.size > 0) this.#schedule();
     });
   }
