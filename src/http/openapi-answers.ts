@@ -74,6 +74,10 @@ export const answerSchemas: Readonly<Record<string, JsonSchema>> = {
       description:
         'how many of those asked for are among the rejections afterwards; null where the replay was broken off',
     },
+    next_cursor: {
+      type: ['string', 'null'],
+      description: 'where the next replay can go on; null where each of those asked for has been tried',
+    },
   }),
   Receipt: closed({ ...receipt, batches }),
   ReceiptPage: closed({

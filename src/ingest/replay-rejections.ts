@@ -1,5 +1,6 @@
 import { randomUUIDv7 } from 'node:crypto';
 import { limits } from '../limits.ts';
+import { type Field, isUuid, optional, text } from '../registry/fields.ts';
 import { type ResourceType, referencesOf, resourceTypes } from '../registry/resources.ts';
 import { WarningCounter } from '../registry/warnings.ts';
 import { type Client, CommitUnconfirmed, inTransaction, type Pool } from '../store/pool.ts';
@@ -11,6 +12,7 @@ import {
   countRejections,
   listReplayable,
   type RejectionFilter,
+  type RejectionRange,
   removeSettled,
   type Settled,
   type StoredRejection,
@@ -39,7 +41,36 @@ export interface ReplayAnswer {
   readonly batches: readonly BatchAnswer[];
   /** How many of those asked for are among the rejections afterwards; null where the database was lost on the way. */
   readonly remaining: number | null;
+  /** Where the next replay can go on; null where each of those asked for has had its turn. */
+  readonly next_cursor: string | null;
 }
+
+/** A type and one of its rejections: what comes before has had its turn. */
+export const replayCursor = {
+  ...optional(
+    text({ description: 'the `next_cursor` of the replay before: what that one tried is passed over' }),
+  ),
+  read(value) {
+    return typeof value === 'string' && placeOf(value)
+      ? value
+      : { code: 'invalid_format', message: 'must be the `next_cursor` of the answer to a replay' };
+  },
+} satisfies Field;
+
+interface Place {
+  readonly type: ResourceType;
+  readonly after: string;
+}
+
+function placeOf(cursor: string): Place | undefined {
+  const [type, after, ...rest] = cursor.split('.');
+  return resourceTypes.includes(type as ResourceType) && isUuid(after) && rest.length === 0
+    ? { type: type as ResourceType, after }
+    : undefined;
+}
+
+/** Comes before every other. */
+const firstId = '00000000-0000-0000-0000-000000000000';
 
 /**
  * Tries rejections again: what passes now is stored and leaves the list, what does not stays with its new reason. Types
@@ -49,20 +80,27 @@ export async function replayRejections(
   pool: Pool,
   replay: Replay,
   filter: RejectionFilter,
+  cursor: string | undefined,
   onError: (error: unknown) => void,
 ): Promise<ReplayAnswer> {
   const { organisationId, requestId } = replay;
+  const from = cursor === undefined ? undefined : placeOf(cursor);
   const marked = new Set(await typesRejected(pool, organisationId));
-  const types = inOrderOfReference().filter(
-    (type) => marked.has(type) && (filter.type === undefined || filter.type === type),
-  );
+  const ordered = inOrderOfReference();
+  const types = ordered
+    .slice(from ? ordered.indexOf(from.type) : 0)
+    .filter((type) => marked.has(type) && (filter.type === undefined || filter.type === type));
   const batches: BatchAnswer[] = [];
+  let next: string | null = null;
   let broken = false;
   let trying = types[0] as ResourceType;
   try {
     for (const type of types) {
       trying = type;
-      await replayType(pool, replay, { ...filter, type }, batches);
+      const after = type === from?.type ? from.after : firstId;
+      const stoppedAt = await replayType(pool, replay, { ...filter, type }, after, batches);
+      next = stoppedAt === undefined ? null : `${type}.${stoppedAt}`;
+      if (next !== null) break;
     }
   } catch (error) {
     // Before anything is stored the whole of it can be refused; from then on what is stored has to be told.
@@ -74,21 +112,29 @@ export async function replayRejections(
   for (const type of broken ? [] : types) await closeIfNone(pool, organisationId, type);
   const remaining = broken ? null : await countRejections(pool, organisationId, filter);
   const [type = null, ...others] = new Set(batches.map(({ data }) => data.type));
-  return { request_id: requestId, type: others.length === 0 ? type : null, batches, remaining };
+  return {
+    request_id: requestId,
+    type: others.length === 0 ? type : null,
+    batches,
+    remaining,
+    next_cursor: next,
+  };
 }
 
+/** Returns the last one that was tried where there is no room for more. */
 async function replayType(
   pool: Pool,
   replay: Replay,
   filter: TypeFilter,
+  from: string,
   batches: BatchAnswer[],
-): Promise<void> {
-  let after: string | undefined;
-  for (;;) {
+): Promise<string | undefined> {
+  for (let after = from; ; ) {
     const done = batches.reduce((sum, { data }) => sum + data.counts.received, 0);
     const limit = Math.min(limits.rejectionsPerReplayMax - done, limits.recordsPerBatch);
-    const tried = limit > 0 && (await replayBatch(pool, replay, filter, { after, limit }, batches));
-    if (!tried) return;
+    if (limit === 0) return after;
+    const tried = await replayBatch(pool, replay, filter, { after, limit }, batches);
+    if (!tried) return undefined;
     batches.push(tried.answer);
     after = tried.last;
   }
@@ -119,7 +165,7 @@ async function replayBatch(
   pool: Pool,
   replay: Replay,
   filter: TypeFilter,
-  range: { readonly after: string | undefined; readonly limit: number },
+  range: RejectionRange,
   before: readonly BatchAnswer[],
 ): Promise<{ answer: BatchAnswer; last: string } | undefined> {
   const { organisationId } = replay;

@@ -74,18 +74,28 @@ it('50,000 transactions uploaded before their shops are put right by the shops a
   expect((await api.batch('transactions', transactions.slice(-1_000))).counts.unchanged).toBe(1_000);
 });
 
-it('of more than 50,000, a replay takes that many and says how many remain', {
+it('of more than 50,000, a replay takes that many, says how many remain, and the next goes on from there', {
   timeout: 240_000,
 }, async () => {
   const api = apiOf(server.url, await server.createKey('more'));
-  const transactions = newTransactions(50_100);
+  const late = newShop();
+  const transactions = [...newTransactions(50_000), ...many(100, () => newTransaction(late.shop_id))];
   for (const at of many(11, (request) => request * 5_000))
     expect((await api.upload('transactions', transactions.slice(at, at + 5_000))).status).toBe(400);
+  await api.upload('shops', [late]);
+  const replay = async (cursor: string | null = null) => {
+    const { status, body } = await replayRejections(api, cursor === null ? {} : { cursor });
+    return { status, batches: body.batches.length, remaining: body.remaining, next: body.next_cursor };
+  };
+
+  const stuck = await replay();
+  expect(stuck).toEqual({ status: 400, batches: 50, remaining: 50_100, next: expect.any(String) });
+  expect(await replay(stuck.next)).toEqual({ status: 200, batches: 1, remaining: 50_000, next: null });
+  expect(await overviewOf(api)).toMatchObject({ transactions: { records: 100, open_rejections: 50_000 } });
+
   await api.upload('shops', shops);
-  const first = await replayRejections(api);
-  expect([first.status, first.body.batches.length, first.body.remaining]).toEqual([200, 50, 100]);
-  expect(await overviewOf(api)).toMatchObject({ transactions: { records: 50_000, open_rejections: 100 } });
-  const second = await replayRejections(api);
-  expect([second.status, second.body.batches.length, second.body.remaining]).toEqual([200, 1, 0]);
+  const rest = await replay();
+  expect(rest).toEqual({ status: 200, batches: 50, remaining: 0, next: expect.any(String) });
+  expect(await replay(rest.next)).toEqual({ status: 200, batches: 0, remaining: 0, next: null });
   expect(await overviewOf(api)).toMatchObject({ transactions: { records: 50_100, open_rejections: 0 } });
 });

@@ -64,11 +64,18 @@ describe('a replay', () => {
     await api.upload('shops', [shop]);
     const { status, headers, body } = await replayRejections(api, { type: 'transactions' });
     expect(status).toBe(200);
-    expect(Object.keys(body).toSorted()).toEqual(['batches', 'remaining', 'request_id', 'type']);
+    expect(Object.keys(body).toSorted()).toEqual([
+      'batches',
+      'next_cursor',
+      'remaining',
+      'request_id',
+      'type',
+    ]);
     expect(body).toMatchObject({
       request_id: expect.stringMatching(uuidV7),
       type: 'transactions',
       remaining: 0,
+      next_cursor: null,
       batches: [
         {
           batch: 1,

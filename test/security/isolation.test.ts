@@ -160,12 +160,15 @@ describe('what names something of another organisation is answered as what names
   it.each(asked)('%s by %s', async (id, name, { method, path }, parameter) => {
     const ofType = typeOf(id);
     const value = name === 'cursor' && ofType ? foreign[ofType]! : victims.values[name]!;
+    // That of a replay names a type, too; and what is tried of one's own would fail again.
+    const isReplay = id === 'replay-rejections' && name === 'cursor';
+    const [before, filter] = isReplay ? ['customers.', '&code=none'] : ['', ''];
     const questionOf = (one: string, more = ''): Question => ({
       method,
       path:
         parameter.in === 'path'
           ? path.replace(`{${name}}`, one)
-          : `${path}?${name}=${encodeURIComponent(one)}${more}`,
+          : `${path}?${name}=${encodeURIComponent(before + one)}${filter}${more}`,
     });
     const answer = await expectNoDifference(questionOf, value);
     if (parameter.in === 'path') expect(answer).toMatch(/^404 /);

@@ -7,7 +7,7 @@ import {
   rejectionPaging,
   rejectionSummary,
 } from '../../ingest/find-rejections.ts';
-import { replayRejections } from '../../ingest/replay-rejections.ts';
+import { replayCursor, replayRejections } from '../../ingest/replay-rejections.ts';
 import { limits } from '../../limits.ts';
 import type { RejectionFilter } from '../../store/rejections.ts';
 import { type Call, type Operation, principalOf } from '../operation.ts';
@@ -76,9 +76,10 @@ const replay: Operation = {
   description:
     'Checks rejected records again, for example once what they refer to has been uploaded: what passes is stored and ' +
     `leaves the list, what does not stays with its new reason. Takes up to ${limits.rejectionsPerReplayMax.toLocaleString('en')} ` +
-    'records a call, the oldest first; `remaining` says how many of those asked for are left.',
+    'records a call, the oldest first; `remaining` says how many of those asked for are left. Where there are more than ' +
+    'that, pass `next_cursor` on as `cursor`, with the same filters, until it is null: then each has been tried.',
   permission: 'data:write',
-  query: rejectionFilters,
+  query: { ...rejectionFilters, cursor: replayCursor },
   answers: {
     200: { description: 'No record failed.', schema: { $ref: '#/components/schemas/ReplayAnswer' } },
     207: { description: 'Some failed again.', schema: { $ref: '#/components/schemas/ReplayAnswer' } },
@@ -94,8 +95,13 @@ const replay: Operation = {
     const principal = principalOf(call);
     const { organisationId, keyId } = principal;
     const replayed = { organisationId, keyId, requestId: call.requestId, startedMs: performance.now() };
-    const body = await replayRejections(pool, replayed, call.query as RejectionFilter, (error) =>
-      call.log.error({ err: error }, 'a replay was broken off'),
+    const { cursor, ...filter } = call.query;
+    const body = await replayRejections(
+      pool,
+      replayed,
+      filter as RejectionFilter,
+      cursor as string | undefined,
+      (error) => call.log.error({ err: error }, 'a replay was broken off'),
     );
     // How many there are is known only now: whoever had more than their share waits with the next request.
     const tried = body.batches.reduce((sum, { data }) => sum + data.counts.received, 0);

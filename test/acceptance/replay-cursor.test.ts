@@ -1,0 +1,52 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { apiOf } from '../support/api.ts';
+import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
+import { expectError } from '../support/expect-error.ts';
+import { badTag, many, newShop, newTransaction } from '../support/new-records.ts';
+import { listRejections, replayRejections } from '../support/rejections.ts';
+
+/** A replay that goes on where one before it ended; at its full size in accident.test.ts. */
+
+let server: BuiltServer;
+beforeAll(async () => {
+  server = await startBuiltServer();
+});
+afterAll(() => server.stop());
+
+it('47a: passes over the types and the rejections that have had their turn', async () => {
+  const api = apiOf(server.url, await server.createKey('goes-on'));
+  const [shop, bad] = [newShop(), newShop()];
+  const transactions = many(3, () => newTransaction(shop.shop_id));
+  await api.upload('shops', [{ ...bad, name: 7 }]);
+  await api.upload('transactions', transactions);
+  await api.upload('shops', [shop]);
+  const first = (await listRejections(api, { type: 'transactions' }))[0]!;
+  const { status, body } = await replayRejections(api, { cursor: `transactions.${first.rejection_id}` });
+  expect({ status, ...body }).toMatchObject({
+    status: 200,
+    type: 'transactions',
+    batches: [{ data: { counts: { received: 2, created: 2 } } }],
+    remaining: 2,
+    next_cursor: null,
+  });
+  expect((await listRejections(api)).map(({ id }) => id)).toEqual([bad.shop_id, first.id]);
+});
+
+it('47a: has nothing to do behind the last one, and says how many there are', async () => {
+  const api = apiOf(server.url, await server.createKey('at-the-end'));
+  await api.upload('tags', [badTag()]);
+  const last = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
+  const { status, body } = await replayRejections(api, { type: 'tags', cursor: `tags.${last}` });
+  expect({ status, ...body }).toMatchObject({ status: 200, batches: [], remaining: 1, next_cursor: null });
+});
+
+it.each(['x', 'tag.{id}', 'tags', 'tags.', 'tags.x', 'tags.{id}.', '{id}', '.{id}', 'tags {id}'])(
+  '27d: cannot begin at %j',
+  async (cursor) => {
+    const api = apiOf(server.url, await server.createKey(`wrong-${randomUUID().slice(0, 8)}`));
+    expectError(await replayRejections(api, { cursor: cursor.replace('{id}', randomUUID()) }), 400, [
+      'cursor',
+    ]);
+  },
+);
