@@ -133,7 +133,7 @@ describe('those who do not read what they asked for', () => {
   const records = 150_000;
   /** An export of these is some 45 MB; one answer and one query in flight for each reader are a few of them. */
   const readers = 30;
-  const growthMaxMb = 200;
+  const growthMaxMb = 300;
   /** Longer than a neighbour waits for its answer on a busy machine, for nothing moves on its connection meanwhile. */
   const idleMs = 4_000;
   let server: BuiltServer;
