@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync, readlinkSync, writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 
 /** The resident memory of a process, in megabytes: now, or at most since `forgetPeak`. */
 export function residentMegabytes(pid: number | undefined, name: 'VmRSS' | 'VmHWM'): number {
@@ -10,15 +10,11 @@ export function forgetPeak(pid: number | undefined): void {
   writeFileSync(`/proc/${pid}/clear_refs`, '5');
 }
 
-/** How many sockets a process has open, of whatever kind. */
-export function openSockets(pid: number | undefined): number {
-  const folder = `/proc/${pid}/fd`;
-  return readdirSync(folder).filter((fd) => {
-    try {
-      return readlinkSync(`${folder}/${fd}`).startsWith('socket:');
-    } catch {
-      // It was closed since.
-      return false;
-    }
-  }).length;
+/** How many connections a server on this machine has, as the system counts them: those that neither end has closed. */
+export function connectionsTo(url: string): number {
+  const port = Number(new URL(url).port).toString(16).toUpperCase().padStart(4, '0');
+  const established = new RegExp(`^ *\\d+: [0-9A-F]+:${port} \\S+ 01 `);
+  return ['tcp', 'tcp6']
+    .flatMap((table) => readFileSync(`/proc/net/${table}`, 'utf8').split('\n'))
+    .filter((line) => established.test(line)).length;
 }
