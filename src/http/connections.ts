@@ -9,13 +9,26 @@ import { Server as TlsServer } from 'node:tls';
 export class Connections {
   /** How many requests are being answered on each. */
   readonly #open = new Map<Socket, number>();
-  readonly #silent = new Map<Socket, number>();
+  /** Those that only carry others. */
+  readonly #carriers = new Set<Socket>();
 
   constructor(server: Server) {
     const isTls = server instanceof TlsServer;
     // With TLS requests come on another socket than the one that was accepted, which only carries it.
-    server.on('connection', (socket: Socket) => remember(isTls ? this.#silent : this.#open, socket));
-    server.on('secureConnection', (socket: Socket) => remember(this.#open, socket));
+    server.on('connection', (socket: Socket) =>
+      isTls ? this.#rememberCarrier(socket) : this.#remember(socket),
+    );
+    server.on('secureConnection', (socket: Socket) => this.#remember(socket));
+  }
+
+  #remember(socket: Socket): void {
+    this.#open.set(socket, 0);
+    socket.once('close', () => this.#open.delete(socket));
+  }
+
+  #rememberCarrier(socket: Socket): void {
+    this.#carriers.add(socket);
+    socket.once('close', () => this.#carriers.delete(socket));
   }
 
   begin(socket: Socket): void {
@@ -35,11 +48,6 @@ export class Connections {
   /** Ends those on which nothing was begun; what is still on its way to a client gets there. */
   closeIdle(): void {
     for (const [socket, answering] of this.#open) if (answering === 0) socket.destroySoon();
-    for (const socket of this.#silent.keys()) if (socket.bytesRead === 0) socket.destroySoon();
+    for (const socket of this.#carriers) if (socket.bytesRead === 0) socket.destroySoon();
   }
-}
-
-function remember(sockets: Map<Socket, number>, socket: Socket): void {
-  sockets.set(socket, 0);
-  socket.once('close', () => sockets.delete(socket));
 }

@@ -1,7 +1,7 @@
 import type { Field, Plain, Scalar } from '../registry/fields.ts';
 import { isProblem } from '../registry/fields.ts';
 import { type Instant, readDateBytes, readDateTimeBytes } from '../registry/times.ts';
-import type { ArrayWriter } from '../store/array-writer.ts';
+import { type ArrayWriter, viewOf } from '../store/array-writer.ts';
 import { backslash, comma, quote, skipSpace } from './json-bytes.ts';
 
 /**
@@ -16,7 +16,7 @@ export class PlainReader {
   readonly #all: number;
   readonly #required: number;
   #bytes: Uint8Array = new Uint8Array();
-  #view: DataView = new DataView(new ArrayBuffer());
+  #view = viewOf(this.#bytes);
   #at = 0;
   /** The bits of the fields that have been read and written. */
   #seen = 0;
@@ -37,7 +37,7 @@ export class PlainReader {
   read(bytes: Uint8Array, at: number): number {
     if (bytes !== this.#bytes) {
       this.#bytes = bytes;
-      this.#view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
+      this.#view = viewOf(bytes);
     }
     this.#at = at;
     this.updated = null;

@@ -29,7 +29,7 @@ const noDigit = 0x1_0000;
  * The value of four hexadecimal digits, of either case, is what these have for each of them together; beyond 16 bits
  * where one of them is none.
  */
-const hexDigits = [12, 8, 4, 0].map((shift) => {
+const [hex1, hex2, hex3, hex4] = [12, 8, 4, 0].map((shift) => {
   const values = new Uint32Array(256).fill(noDigit);
   for (let digit = 0; digit < 16; digit++) {
     const character = digit.toString(16);
@@ -38,7 +38,6 @@ const hexDigits = [12, 8, 4, 0].map((shift) => {
   }
   return values;
 }) as [Uint32Array, Uint32Array, Uint32Array, Uint32Array];
-const [hex1, hex2, hex3, hex4] = hexDigits;
 
 function fourDigits(bytes: Uint8Array, at: number): number {
   return (
@@ -218,7 +217,7 @@ export class ArrayWriter {
 const hyphen = 0x2d;
 
 /** The same memory, to be read and written in numbers. */
-export function viewOf({ buffer, byteOffset, length }: Buffer): DataView {
+export function viewOf({ buffer, byteOffset, length }: Uint8Array): DataView {
   return new DataView(buffer, byteOffset, length);
 }
 
