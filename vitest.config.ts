@@ -11,7 +11,7 @@ export default defineConfig({
         extends: true,
         test: {
           name: 'tests',
-          include: ['src/**/*.test.ts', 'test/{*,!(load)/**/*}.test.ts'],
+          include: ['src/**/*.test.ts', 'test/{*,!(load)/**/*}.test.ts', 'client/test/**/*.test.ts'],
           // Two servers and a PostgreSQL beside each test file are as much as a small machine carries.
           maxWorkers: 2,
         },

@@ -4,10 +4,14 @@ import { interactions } from './cases/interactions.ts';
 import { interactionsBesideUploads } from './cases/interactions-beside-uploads.ts';
 import { interactionsOrganisations } from './cases/interactions-organisations.ts';
 import { memory } from './cases/memory.ts';
+import { telemetry } from './cases/telemetry.ts';
 import { tenMillion } from './cases/ten-million.ts';
 import { types } from './cases/types.ts';
 import { uploadAgain } from './cases/upload-again.ts';
+import { uploadCsv } from './cases/upload-csv.ts';
 import { uploadHalf } from './cases/upload-half.ts';
+import { uploadKeys } from './cases/upload-keys.ts';
+import { uploadMostlyNew } from './cases/upload-mostly-new.ts';
 import { uploadNew } from './cases/upload-new.ts';
 
 /** Every case, in the order in which they run and are reported. */
@@ -15,11 +19,15 @@ export const cases: readonly Case[] = [
   uploadNew,
   uploadAgain,
   uploadHalf,
+  uploadMostlyNew,
+  uploadKeys,
+  uploadCsv,
   types,
   interactions,
   interactionsOrganisations,
   interactionsBesideUploads,
   tenMillion,
   memory,
+  telemetry,
   checkOnly,
 ];

@@ -8,7 +8,7 @@ const ticksPerSecond = 100;
  * CPU seconds that the service and PostgreSQL have used so far. Of PostgreSQL that is the first process, those of its
  * children that live, and those that ended, whose time the first process has inherited.
  */
-export function cpuSeconds({ service, cluster }: Bench): number {
+export function cpuSeconds({ service, cluster }: Pick<Bench, 'service' | 'cluster'>): number {
   const processes = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
   let ticks = 0;
   for (const pid of processes) {

@@ -20,9 +20,9 @@ const answerTimeoutMs = 120_000;
 const headersEnd = Buffer.from('\r\n\r\n');
 
 /** The whole request, as it goes over the wire. */
-export function requestOf(path: string, key: string, body: Buffer): Buffer {
+export function requestOf(path: string, key: string, body: Buffer, more = ''): Buffer {
   const headers =
-    `POST ${path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer ${key}\r\n` +
+    `POST ${path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer ${key}\r\n${more}` +
     `Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n`;
   return Buffer.concat([Buffer.from(headers, 'latin1'), body]);
 }

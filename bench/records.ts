@@ -53,7 +53,7 @@ export function* makeRecords({ type, count, seed, references, alter }: Recipe): 
 }
 
 function makerOf(name: string, field: Field, references: number): (random: Random) => Value {
-  const { minimum = 0, maximum = 500, pattern } = field.schema as Bounds;
+  const { minimum = 0, maximum = 500 } = field.schema as Bounds;
   if (field.references !== undefined) {
     const type = field.references as ResourceType;
     return (random) => referenceId(type, 1 + (random() % references));
@@ -72,7 +72,7 @@ function makerOf(name: string, field: Field, references: number): (random: Rando
     case 'timestamptz':
       return (random) => new Date(Date.UTC(2024, 0, 1) + (random() % 31_536_000) * 1_000).toISOString();
     default:
-      if (pattern !== undefined) return (random) => pick(countries, random);
+      if (field.plain?.kind === 'country') return (random) => pick(countries, random);
       return (random) => `${pick(words, random)} ${pick(words, random)} ${random() % 1_000}`;
   }
 }
@@ -80,7 +80,6 @@ function makerOf(name: string, field: Field, references: number): (random: Rando
 interface Bounds {
   readonly minimum?: number;
   readonly maximum?: number;
-  readonly pattern?: string;
 }
 
 const countries = ['GB', 'IE', 'FR', 'DE', 'ES', 'IT', 'NL', 'SE'];

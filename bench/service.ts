@@ -40,12 +40,15 @@ function environmentOf(cluster: Cluster): NodeJS.ProcessEnv {
 let started = 0;
 
 /** Its settings are the defaults, or what the environment says. Its log goes to a file, as in production to a pipe. */
-export async function startService(cluster: Cluster): Promise<Service> {
+export async function startService(
+  cluster: Cluster,
+  env: Readonly<Record<string, string>> = {},
+): Promise<Service> {
   const logFile = join(cluster.folder, `service-${++started}.log`);
   const log = openSync(logFile, 'a');
   // In a process group of its own: Ctrl-C is for the bench, which then stops the service.
   const server = spawn(process.execPath, [main, 'serve'], {
-    env: environmentOf(cluster),
+    env: { ...environmentOf(cluster), ...env },
     detached: true,
     stdio: ['ignore', log, log],
   });
@@ -56,7 +59,7 @@ export async function startService(cluster: Cluster): Promise<Service> {
     if (!hasEnded()) server.kill('SIGTERM');
     await ended;
   };
-  const port = await untilListening(logFile, hasEnded).catch(async (error: unknown) => {
+  const port = await untilListening(logFile, env.PORT, hasEnded).catch(async (error: unknown) => {
     await stop();
     throw error;
   });
@@ -71,12 +74,25 @@ export async function startService(cluster: Cluster): Promise<Service> {
   };
 }
 
-async function untilListening(logFile: string, hasEnded: () => boolean): Promise<number> {
+/** The log says which port was free; where it is quiet, the port is given. */
+async function untilListening(
+  logFile: string,
+  given: string | undefined,
+  hasEnded: () => boolean,
+): Promise<number> {
   const until = Date.now() + startTimeoutMs;
   while (Date.now() < until && !hasEnded()) {
     const port = /Server listening at http:\/\/127\.0\.0\.1:(\d+)/.exec(readFileSync(logFile, 'utf8'))?.[1];
     if (port !== undefined) return Number(port);
+    if (given !== undefined && (await isLive(given))) return Number(given);
     await sleep(50);
   }
   throw new Error(`the service did not start; it said: ${readFileSync(logFile, 'utf8').slice(-2_000)}`);
+}
+
+async function isLive(port: string): Promise<boolean> {
+  return fetch(`http://127.0.0.1:${port}/health/live`).then(
+    ({ ok }) => ok,
+    () => false,
+  );
 }

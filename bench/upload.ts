@@ -9,6 +9,18 @@ export function uploadRequests(bench: Bench, recipe: Recipe): Buffer[] {
   return bodiesOf(recipe).map((body) => requestOf(`/v1/data/${recipe.type}`, bench.tenant.key, body));
 }
 
+/** The same, each with an Idempotency-Key that was not used before. */
+export function keyedRequests(bench: Bench, recipe: Recipe): Buffer[] {
+  return bodiesOf(recipe).map((body) =>
+    requestOf(
+      `/v1/data/${recipe.type}`,
+      bench.tenant.key,
+      body,
+      `Idempotency-Key: ${crypto.randomUUID()}\r\n`,
+    ),
+  );
+}
+
 /** Uploads everything and returns the records a second; fails unless every record came to what is expected. */
 export async function uploadRate(
   { port, connections }: { port: number; connections: number },

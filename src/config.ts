@@ -3,53 +3,43 @@ import { readFileSync } from 'node:fs';
 import { isIP } from 'node:net';
 import { createSecureContext } from 'node:tls';
 import { limits } from './limits.ts';
+import { type Choice, misspeltSettings, type Setting, settings, type WholeNumber } from './settings.ts';
 
-const maxInteger = 2_147_483_647;
-
-/** The settings that are whole numbers: the variable, what holds without it, and the range. */
-const wholeNumbers = {
-  databaseConnectionsMax: ['DATABASE_CONNECTIONS_MAX', 10, 1, 1_000],
-  databaseTimeoutMs: ['DATABASE_TIMEOUT_MS', 30_000, 100, 600_000],
-  port: ['PORT', 8080, 0, 65_535],
-  requestsPerSecondMax: ['REQUESTS_PER_SECOND_MAX', limits.requestsPerSecondMax, 1, 1_000_000],
-  interactionsPerSecondMax: ['INTERACTIONS_PER_SECOND_MAX', limits.interactionsPerSecondMax, 1, 1_000_000],
-  recordsPerSecondMax: ['RECORDS_PER_SECOND_MAX', limits.recordsPerSecondMax, 1, 1_000_000_000],
-  recordsPerRequestMax: ['RECORDS_PER_REQUEST_MAX', limits.recordsPerRequestMax, 1, 100_000],
-  coursesPerRequestMax: ['COURSES_PER_REQUEST_MAX', limits.coursesPerRequestMax, 1, 100_000],
-  bodyBytesMax: ['BODY_BYTES_MAX', limits.bodyBytesMax, 1_024, 256 * 1024 * 1024],
-  bytesInFlightMax: ['BYTES_IN_FLIGHT_MAX', limits.bytesInFlightMax, 1_024, maxInteger],
-  bytesInFlightPerOrganisationMax: [
-    'BYTES_IN_FLIGHT_PER_ORGANISATION_MAX',
-    limits.bytesInFlightPerOrganisationMax,
-    1_024,
-    maxInteger,
-  ],
-  failedKeysPerMinuteMax: ['FAILED_KEYS_PER_MINUTE_MAX', limits.failedKeysPerMinuteMax, 1, maxInteger],
-  headersTimeoutMs: ['HEADERS_TIMEOUT_MS', limits.headersTimeoutMs, 100, 600_000],
-  requestTimeoutMs: ['REQUEST_TIMEOUT_MS', limits.requestTimeoutMs, 100, 3_600_000],
-  idleTimeoutMs: ['IDLE_TIMEOUT_MS', limits.idleTimeoutMs, 100, 3_600_000],
-  connectionsMax: ['CONNECTIONS_MAX', limits.connectionsMax, 1, 1_000_000],
-  stopTimeoutMs: ['STOP_TIMEOUT_MS', limits.stopTimeoutMs, 100, 3_600_000],
-  receiptsKeptDays: ['RECEIPTS_KEPT_DAYS', limits.receiptsKeptDays, 7, 3_650],
-} as const satisfies Record<string, WholeNumber>;
-
-type WholeNumber = readonly [variable: string, fallback: number, min: number, max: number];
+/** The settings that are whole numbers, but for the port of the admin API, which is read with the rest of it. */
+type WholeNumberName = Exclude<
+  {
+    [Name in keyof typeof settings]: (typeof settings)[Name][1] extends WholeNumber ? Name : never;
+  }[keyof typeof settings],
+  'adminPort'
+>;
 
 /** Everything that can be set from outside, read once at start. */
-export interface Config extends Readonly<Record<keyof typeof wholeNumbers, number>> {
+export interface Config extends Readonly<Record<WholeNumberName, number>> {
   readonly databaseUrl: string;
+  /** Whether a pooler in transaction mode stands between, so that nothing may be left in a session. */
+  readonly databasePooler: boolean;
   readonly host: string;
+  /** Whether other processes may listen on the same ports, but for that of the metrics, which are each process's own. */
+  readonly reusePort: boolean;
+  readonly metricsHost: string;
   readonly tls: { readonly certFile: string; readonly keyFile: string } | null;
   readonly trustedProxy: readonly string[];
   readonly redisUrl: string | null;
+  /** Where and what is traced is for OpenTelemetry's packages to read; null where nothing is. */
+  readonly traces: { readonly hasSampler: boolean } | null;
   readonly admin: AdminConfig | null;
+  /** Whether `/docs` and `/openapi.json` are served, on both APIs. */
+  readonly apiReference: boolean;
   readonly logLevel: string;
   /** What can be used but should not be. */
   readonly warnings: readonly string[];
 }
 
 /** What it takes to reach the database. */
-export type DatabaseConfig = Pick<Config, 'databaseUrl' | 'databaseConnectionsMax' | 'databaseTimeoutMs'>;
+export type DatabaseConfig = Pick<
+  Config,
+  'databaseUrl' | 'databasePooler' | 'databaseConnectionsMax' | 'databaseTimeoutMs'
+>;
 
 /** The admin API: a server of its own. */
 export interface AdminConfig {
@@ -68,7 +58,6 @@ export class ConfigError extends Error {
   }
 }
 
-const logLevels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'];
 const loopback = /^(localhost|127(\.\d{1,3}){3}|::1)$/;
 
 export function isLoopback(host: string): boolean {
@@ -80,26 +69,29 @@ export function readConfig(given: Environment = {}, fallbacks: Environment = {})
   const env: Environment = { ...fallbacks, ...process.env, ...given };
   const problems: string[] = [];
   const warnings: string[] = [];
-  const numbers = Object.entries(wholeNumbers).map(([name, setting]) => [
-    name,
-    readWholeNumber(env, setting, problems),
-  ]);
+  const numbers = Object.entries<Setting>(settings).flatMap(([name, setting]) =>
+    isWholeNumber(setting) && name !== 'adminPort' ? [[name, readWholeNumber(env, setting, problems)]] : [],
+  );
   const config: Config = {
-    ...(Object.fromEntries(numbers) as Record<keyof typeof wholeNumbers, number>),
+    ...(Object.fromEntries(numbers) as Record<WholeNumberName, number>),
     databaseUrl: readDatabaseUrl('DATABASE_URL', env, problems, warnings),
-    host: env.HOST || '127.0.0.1',
+    databasePooler: readChoice(env, settings.databasePooler, problems) === 'on',
+    host: env.HOST || settings.host[1].fallback,
+    reusePort: readChoice(env, settings.reusePort, problems) === 'on',
+    metricsHost: env.METRICS_HOST || settings.metricsHost[1].fallback,
     tls: readTls(env, problems),
     trustedProxy: readTrustedProxy(env.TRUSTED_PROXY, problems),
     redisUrl: readRedisUrl(env.REDIS_URL, problems),
+    traces: readTraces(env, problems),
     admin: readAdmin(env, problems, warnings),
-    logLevel: env.LOG_LEVEL || 'info',
+    apiReference: readChoice(env, settings.apiReference, problems) === 'on',
+    logLevel: readChoice(env, settings.logLevel, problems),
     warnings,
   };
-  if (!logLevels.includes(config.logLevel)) {
-    problems.push(`LOG_LEVEL must be one of ${logLevels.join(', ')}, not "${config.logLevel}"`);
-  }
   problems.push(...contradictions(config));
-  if (problems.length > 0) throw new ConfigError(problems);
+  const misspelt = misspeltSettings(env);
+  if (problems.length > 0) throw new ConfigError([...problems, ...misspelt]);
+  warnings.push(...misspelt);
   return Object.freeze(config);
 }
 
@@ -108,16 +100,21 @@ export function readDatabaseConfig(): DatabaseConfig {
   const problems: string[] = [];
   const config = {
     databaseUrl: readDatabaseUrl('DATABASE_URL', process.env, problems, []),
-    databaseConnectionsMax: readWholeNumber(process.env, wholeNumbers.databaseConnectionsMax, problems),
-    databaseTimeoutMs: readWholeNumber(process.env, wholeNumbers.databaseTimeoutMs, problems),
+    databasePooler: readChoice(process.env, settings.databasePooler, problems) === 'on',
+    databaseConnectionsMax: readWholeNumber(process.env, settings.databaseConnectionsMax, problems),
+    databaseTimeoutMs: readWholeNumber(process.env, settings.databaseTimeoutMs, problems),
   };
   if (problems.length > 0) throw new ConfigError(problems);
   return config;
 }
 
+function isWholeNumber(setting: Setting): setting is Setting<WholeNumber> {
+  return 'min' in setting[1];
+}
+
 function readWholeNumber(
   env: Environment,
-  [variable, fallback, min, max]: WholeNumber,
+  [variable, { fallback, min, max }]: Setting<WholeNumber>,
   problems: string[],
 ): number {
   const value = env[variable];
@@ -126,6 +123,17 @@ function readWholeNumber(
   if (read >= min && read <= max) return read;
   problems.push(`${variable} must be a whole number from ${min} to ${max}, not "${value}"`);
   return fallback;
+}
+
+function readChoice(
+  env: Environment,
+  [variable, { fallback, options }]: Setting<Choice>,
+  problems: string[],
+): string {
+  const value = env[variable] || fallback;
+  if (!options.includes(value))
+    problems.push(`${variable} must be one of ${options.join(', ')}, not "${value}"`);
+  return value;
 }
 
 /** Settings each of which could be used, but not together. */
@@ -138,6 +146,8 @@ function contradictions(config: Config): string[] {
   }
   if (config.admin && config.admin.port !== 0 && config.admin.port === config.port)
     problems.push('ADMIN_PORT must not be PORT: the admin API has a port of its own');
+  if (config.metricsPort !== 0 && [config.port, config.admin?.port].includes(config.metricsPort))
+    problems.push('METRICS_PORT must be neither PORT nor ADMIN_PORT: the metrics have a port of their own');
   const recordsMax = Math.max(config.recordsPerRequestMax, config.coursesPerRequestMax);
   const recordsPerSecondMin = Math.ceil(recordsMax / limits.limitWindowSeconds);
   if (config.recordsPerSecondMax < recordsPerSecondMin) {
@@ -157,8 +167,8 @@ function readAdmin(env: Environment, problems: string[], warnings: string[]): Ad
   if (!env.ADMIN_TOKEN) return null;
   return {
     token: readAdminToken(env.ADMIN_TOKEN, problems),
-    host: env.ADMIN_HOST || '127.0.0.1',
-    port: readWholeNumber(env, ['ADMIN_PORT', 8081, 0, 65_535], problems),
+    host: env.ADMIN_HOST || settings.adminHost[1].fallback,
+    port: readWholeNumber(env, settings.adminPort, problems),
     // One that is the same was looked at already.
     databaseUrl: env.ADMIN_DATABASE_URL
       ? readDatabaseUrl('ADMIN_DATABASE_URL', env, problems, warnings)
@@ -217,6 +227,16 @@ function readRedisUrl(value: string | undefined, problems: string[]): string | n
   if (!/^rediss?:\/\//.test(value) || !URL.canParse(value))
     problems.push('REDIS_URL is not an address of Redis or Valkey; it should look like redis://host:6379');
   return value;
+}
+
+function readTraces(env: Environment, problems: string[]): Config['traces'] {
+  const { OTEL_EXPORTER_OTLP_ENDPOINT: endpoint, OTEL_TRACES_SAMPLER: sampler } = env;
+  if (!endpoint) return null;
+  if (!/^https?:\/\//.test(endpoint) || !URL.canParse(endpoint))
+    problems.push(
+      'OTEL_EXPORTER_OTLP_ENDPOINT is not an address of a collector; it should look like http://localhost:4318',
+    );
+  return { hasSampler: Boolean(sampler) };
 }
 
 const adminTokenCharactersMin = 32;

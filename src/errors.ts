@@ -1,85 +1,158 @@
 import { STATUS_CODES } from 'node:http';
 import { limits } from './limits.ts';
 
-/** Every way in which a whole request can fail: its status, and a sentence that says what to do. */
-const table = {
+type Row = readonly [status: number, problem: string, remedy: string];
+
+/** Every way in which a whole request can fail: its status, what is wrong, and what to do. Clients see the codes. */
+const onEitherApi = {
   malformed_request: [
     400,
-    'The request is not well-formed HTTP; check its request line, headers and address.',
+    'The request is not well-formed HTTP',
+    'check its request line, headers and address',
   ],
-  malformed_json: [400, 'The body is not valid JSON; send one JSON object.'],
-  malformed_utf8: [400, 'The body is not valid UTF-8; encode it as UTF-8 and send it again.'],
-  malformed_encoding: [400, 'The body does not decompress; check that it matches its Content-Encoding.'],
-  nested_too_deeply: [400, 'The body is nested too deeply; send a flat object.'],
+  malformed_json: [400, 'The body is not valid JSON', 'send one JSON object'],
+  malformed_utf8: [400, 'The body is not valid UTF-8', 'encode it as UTF-8 and send it again'],
+  malformed_encoding: [400, 'The body does not decompress', 'check that it matches its Content-Encoding'],
+  nested_too_deeply: [400, 'The body is nested too deeply', 'send a flat object'],
   invalid_request: [
     400,
-    'The request cannot be taken as it is; details names each field and what to do about it.',
+    'The request has a wrong field or parameter',
+    'correct each field or parameter that details names',
   ],
-  unauthorized: [401, 'The API key is invalid or missing; send it as "Authorization: Bearer <API_KEY>".'],
-  admin_unauthorized: [
-    401,
-    'The admin token is wrong or missing; send it as "Authorization: Bearer <ADMIN_TOKEN>".',
+  https_required: [403, 'The request did not arrive over HTTPS', 'use the https:// address'],
+  not_found: [404, 'There is nothing at this address', 'the API reference lists what there is'],
+  method_not_allowed: [
+    405,
+    'This address does not support that method',
+    'use one that the header Allow lists',
   ],
-  forbidden: [403, 'The API key has no permission for this; ask the operator for a key that has.'],
-  organisation_suspended: [
-    403,
-    'This organisation is suspended: nothing is taken from it and nothing given. Ask the operator of the service.',
-  ],
-  https_required: [403, 'The request did not arrive over HTTPS; use the https:// address.'],
-  not_found: [404, 'There is nothing at this address; /docs lists what there is.'],
-  unknown_type: [404, 'There is no such record type; /docs lists them.'],
-  record_not_found: [404, 'There is no record of this type with this id.'],
-  receipt_not_found: [
-    404,
-    'There is no receipt with this request id: nothing of such a request was stored, or it is too long ago.',
-  ],
-  interaction_not_found: [404, 'There is no interaction with this id.'],
-  organisation_not_found: [404, 'There is no organisation with this slug.'],
-  key_not_found: [404, 'There is no key with this id in use.'],
-  slug_taken: [409, 'There is an organisation with this slug already; choose another.'],
-  method_not_allowed: [405, 'This address does not take that method; Allow lists the ones it does.'],
-  timed_out: [408, 'The request took too long to arrive; send it again.'],
+  timed_out: [408, 'The request took too long to arrive', 'send it again'],
   body_too_large: [
     413,
-    'The body is too large, as sent or once decompressed; split it over several requests.',
+    'The body is too large, as sent or once decompressed',
+    'split it over several requests',
   ],
-  unsupported_media_type: [415, 'The body must be sent with "Content-Type: application/json".'],
-  unsupported_encoding: [415, 'The body may be compressed with gzip, br, zstd or deflate, or not at all.'],
-  expectation_failed: [417, 'The only expectation that can be met is "Expect: 100-continue".'],
-  idempotency_key_reused: [
-    422,
-    'This Idempotency-Key was used with another body; use a new key for a new request.',
+  unsupported_media_type: [
+    415,
+    'The body is not declared as JSON',
+    'send it with "Content-Type: application/json"',
+  ],
+  unsupported_encoding: [
+    415,
+    'The body is compressed in a way that is not supported',
+    'use gzip, br, zstd or deflate, or none',
+  ],
+  expectation_failed: [
+    417,
+    'The expectation cannot be met',
+    'leave the header Expect out, or send "Expect: 100-continue"',
   ],
   too_many_failed_keys: [
     429,
-    'Too many requests with a wrong key or token came from this address; check it, then wait as long as Retry-After says.',
+    'Too many requests with a wrong key or token came from this address',
+    'check it, then wait for the seconds in Retry-After',
   ],
-  too_many_requests: [429, 'Too much was sent in a short time; send it again later.'],
-  headers_too_large: [431, 'The headers are too large; send fewer or shorter ones.'],
+  too_many_requests: [
+    429,
+    'Too many requests, records or bytes were sent in a short time',
+    'wait for the seconds in Retry-After, then send fewer at a time',
+  ],
+  headers_too_large: [431, 'The address and the headers are too large', 'send fewer or shorter ones'],
   internal: [
     500,
-    'Something went wrong on our side; send the request again, and report its X-Request-Id if it persists.',
-  ],
-  outcome_unknown: [
-    500,
-    'The interaction may or may not have been stored. With the same Idempotency-Key it is safe to send again; without one, look for it first.',
+    'Something went wrong on our side',
+    'send the request again, and report its X-Request-Id if it persists',
   ],
   database_unavailable: [
     503,
-    'The database cannot be reached just now; nothing was stored. Send the request again.',
+    'The database cannot be reached just now',
+    'wait for the seconds in Retry-After and send the request again, doubling the wait each time',
   ],
   schema_behind: [
     503,
-    'The database schema is behind this version; the operator runs intake-server migrate.',
+    'The database schema is behind this version',
+    'the operator runs intake-server migrate',
   ],
+  schema_ahead: [
+    503,
+    'The database schema is ahead of this version and no longer works with it',
+    'the operator runs a newer intake-server',
+  ],
+  stalled: [503, 'Writing has stalled', 'the operator ends what blocks it, as message says'],
   overloaded: [
     503,
-    'More is arriving than can be written just now; nothing was stored. Send the request again.',
+    'More is arriving than can be handled just now',
+    'wait for the seconds in Retry-After and send the request again, doubling the wait each time',
   ],
-  shutting_down: [503, 'This process is stopping; send the request again.'],
-} as const satisfies Record<string, readonly [status: number, message: string]>;
+  shutting_down: [
+    503,
+    'This process is stopping',
+    'send the request again on a new connection, and another process takes it',
+  ],
+} as const satisfies Record<string, Row>;
+
+const onPublicApi = {
+  unauthorized: [401, 'The API key is invalid or missing', 'send it as "Authorization: Bearer <API_KEY>"'],
+  missing_permission: [
+    403,
+    'The API key lacks the permission that this needs',
+    'ask the operator for a key that has the one named in permission',
+  ],
+  organisation_suspended: [
+    403,
+    'The organisation is suspended, and its keys can neither read nor write',
+    'ask the operator of the service',
+  ],
+  unknown_type: [404, 'There is no such record type', 'use one of those that the API reference lists'],
+  record_not_found: [404, 'There is no record of this type with this id', 'check the id and the type'],
+  receipt_not_found: [
+    404,
+    'There is no receipt with this request id',
+    'check the id; a request that failed as a whole and a dry run have none, and old ones are removed',
+  ],
+  interaction_not_found: [404, 'There is no interaction with this id', 'check the id'],
+  idempotency_key_reused: [
+    422,
+    'This Idempotency-Key was used with another body',
+    'use a new key for a new request',
+  ],
+  outcome_unknown: [
+    500,
+    'The interaction may or may not have been stored',
+    'with an Idempotency-Key send it again; without one, look for it first',
+  ],
+} as const satisfies Record<string, Row>;
+
+const onAdminApi = {
+  admin_unauthorized: [
+    401,
+    'The admin token is wrong or missing',
+    'send it as "Authorization: Bearer <ADMIN_TOKEN>"',
+  ],
+  organisation_not_found: [404, 'There is no organisation with this slug', 'check the slug'],
+  key_not_found: [404, 'There is no key with this id in use', 'check the id'],
+  slug_taken: [409, 'There is an organisation with this slug already', 'choose another'],
+} as const satisfies Record<string, Row>;
+
+const table = { ...onEitherApi, ...onPublicApi, ...onAdminApi };
 
 export type RequestErrorCode = keyof typeof table;
+
+export interface DescribedError {
+  readonly code: string;
+  readonly status: number;
+  readonly problem: string;
+  readonly remedy: string;
+}
+
+export type ApiName = 'public' | 'admin';
+
+/** What the reference of an API says of its errors, in the order of their statuses. */
+export function errorsOf(api: ApiName): DescribedError[] {
+  return Object.entries<Row>({ ...onEitherApi, ...(api === 'admin' ? onAdminApi : onPublicApi) })
+    .map(([code, [status, problem, remedy]]) => ({ code, status, problem, remedy }))
+    .toSorted((a, b) => a.status - b.status);
+}
 
 /** One named field of a request and what is wrong with it. */
 export interface Detail {
@@ -88,46 +161,67 @@ export interface Detail {
   readonly message: string;
 }
 
+/** What can be wrong with a part of a request that is no field of a record; the fields have problems of their own. */
+export const requestProblemCodes = [
+  'unknown_field',
+  'unknown_parameter',
+  'repeated_parameter',
+  'not_combinable',
+  'too_many_records',
+  'too_large',
+] as const;
+
 export interface ErrorBody {
+  /** The name of the status. */
   readonly error: string;
+  readonly code: RequestErrorCode;
   readonly message: string;
+  /** What the key would have to be allowed to do. */
+  readonly permission?: string;
   readonly details?: readonly Detail[];
 }
 
-/** Thrown where a request as a whole is refused; the only error whose words reach a client. */
+/** Thrown where a request fails as a whole; the only error whose message reaches a client. */
 export class RequestError extends Error {
   readonly code: RequestErrorCode;
   readonly status: number;
+  readonly permission: string | undefined;
   readonly details: readonly Detail[] | undefined;
   readonly headers: Readonly<Record<string, string>>;
 
   constructor(
     code: RequestErrorCode,
     options: {
+      permission?: string;
       details?: readonly Detail[];
       headers?: Record<string, string>;
       message?: string;
       cause?: unknown;
     } = {},
   ) {
-    const [status, message] = table[code];
-    super(options.message ?? message, { cause: options.cause });
+    const [status, problem, remedy] = table[code];
+    super(options.message ?? `${problem}; ${remedy}.`, { cause: options.cause });
     this.code = code;
     this.status = status;
+    this.permission = options.permission;
     this.details = options.details;
-    this.headers = { ...(status >= 500 && retryAfter), ...options.headers };
+    this.headers = { ...((status === 429 || status >= 500) && retryAfter), ...options.headers };
   }
 
-  body(): ErrorBody {
+  /** A client that retries should know that nothing was stored. A request that only reads stores nothing anyway. */
+  body({ stores = false } = {}): ErrorBody {
+    const retried = this.status === 429 || this.status === 503;
     return {
       error: STATUS_CODES[this.status] ?? 'Error',
-      message: this.message,
+      code: this.code,
+      message: stores && retried ? `${this.message} Nothing was stored.` : this.message,
+      ...(this.permission !== undefined && { permission: this.permission }),
       ...(this.details && { details: this.details }),
     };
   }
 }
 
-/** Whoever meets a failure of ours is told when to come back. */
+/** With a failure of ours the client is told when to retry. */
 export const retryAfter = { 'retry-after': String(limits.retryAfterSeconds) };
 
 /** For `Retry-After`, which knows no less than a second. */

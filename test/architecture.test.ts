@@ -1,10 +1,13 @@
-import { globSync, readFileSync } from 'node:fs';
+import { existsSync, globSync, readFileSync } from 'node:fs';
 import { dirname, relative, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, it } from 'vitest';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const sources = globSync('{src,test,scripts}/**/*.ts', { cwd: root });
+const clientSources = globSync('client/{src,test,scripts}/**/*.ts', { cwd: root }).filter(
+  (file) => !file.startsWith('client/src/generated/'),
+);
 const importPattern = /(?:from\s+|import\s*\(\s*|import\s+)'([^']+)'/g;
 
 /** Every import of a file: paths from the root for our own files, names for packages. */
@@ -15,25 +18,45 @@ function importsOf(file: string): string[] {
   );
 }
 
-/** Left may be imported by right, never the other way round. Files and folders of one step may not import each other. */
+/**
+ * Left may be imported by right, never the other way round. Files and folders of one step may not import each other. A
+ * folder that is not named here is a capability.
+ */
+const capabilities = ['src/uploads', 'src/interactions', 'src/keys'];
 const steps = [
   ['src/limits.ts'],
+  ['src/settings.ts'],
   ['src/errors.ts', 'src/config.ts'],
-  ['src/registry'],
-  ['src/store'],
-  ['src/ingest', 'src/interactions', 'src/keys'],
-  ['src/operator'],
+  ['src/turns.ts'],
+  ['src/json', 'src/registry'],
+  ['src/metrics'],
+  ['src/traces'],
+  ['src/postgres'],
+  ['src/records'],
+  ['src/receipts', 'src/rejections'],
+  capabilities,
+  ['src/operator', 'src/maintenance'],
   ['src/http'],
   ['src/cli'],
   ['src/main.ts'],
 ];
 
-function stepOf(file: string): number {
-  return steps.findIndex((places) => places.some((place) => file === place || file.startsWith(`${place}/`)));
+/** A test beside its file belongs where that does. */
+function isOf(place: string, file: string): boolean {
+  return file.replace('.test.ts', '.ts') === place || file.startsWith(`${place}/`);
 }
 
-function placeOf(file: string): string | undefined {
-  return steps.flat().find((place) => file === place || file.startsWith(`${place}/`));
+function stepOf(file: string): number {
+  return steps.findIndex((places) => places.includes(placeOf(file)));
+}
+
+/** The file or folder that is named among the steps; a folder that is not is added to them, as a capability. */
+function placeOf(file: string): string {
+  const named = steps.flat().find((place) => isOf(place, file));
+  const [src, folder, ...rest] = file.split('/');
+  if (named !== undefined || rest.length === 0) return named ?? file;
+  capabilities.push(`${src}/${folder}`);
+  return `${src}/${folder}`;
 }
 
 it('every source file belongs to a step of the dependency direction', () => {
@@ -52,6 +75,34 @@ it('no import goes against the dependency direction', () => {
   expect(wrong).toEqual([]);
 });
 
+it("every folder's first file says what the folder is for", () => {
+  const folders = [...new Set(sources.map((file) => /^src\/(\w+)\//.exec(file)?.[1]))].filter((name) => name);
+  const silent = folders.filter((folder) => {
+    const files = sources.filter((file) => dirname(file) === `src/${folder}` && !file.endsWith('.test.ts'));
+    const [first = ''] = files.sort();
+    const [line = ''] = readFileSync(resolve(root, first), 'utf8').split('\n');
+    return !new RegExp(`^// ${folder}/: .+\\.$`).test(line);
+  });
+  expect(folders.length).toBeGreaterThan(12);
+  expect(silent).toEqual([]);
+});
+
+it('the folder of the engine knows no table of a capability', () => {
+  const migrations = globSync('migrations/*.sql', { cwd: root }).map((file) =>
+    readFileSync(resolve(root, file), 'utf8'),
+  );
+  // What the schema works with is the engine's own matter, like schema_migrations.
+  const tables = [...migrations.join('\n').matchAll(/create table (?!schema_)(\w+)/g)].map(
+    ([, table]) => table,
+  );
+  expect(tables.length).toBeGreaterThan(20);
+  const naming = new RegExp(`(from|into|update|join) (${tables.join('|')})\\b`);
+  const knowing = sources.filter(
+    (file) => file.startsWith('src/postgres/') && naming.test(readFileSync(resolve(root, file), 'utf8')),
+  );
+  expect(knowing).toEqual([]);
+});
+
 it('only one folder knows each outside thing', () => {
   const users = (packageName: RegExp) =>
     sources
@@ -63,8 +114,10 @@ it('only one folder knows each outside thing', () => {
     users(/^(fastify$|@fastify\/|@scalar\/)/).filter((folder) => folder !== 'http' && folder !== 'cli'),
   ).toEqual([]);
   expect(users(/^typebox/)).toEqual(['registry']);
-  expect(users(/^pg$/).toSorted()).toEqual(['cli', 'store']); // The commands make databases of their own.
-  expect(users(/^node-pg-migrate$/)).toEqual(['store']);
+  expect(users(/^pg$/).toSorted()).toEqual(['cli', 'postgres']); // The commands make databases of their own.
+  expect(users(/^node-pg-migrate$/)).toEqual(['postgres']);
+  expect(users(/^prom-client$/)).toEqual(['metrics']);
+  expect(users(/^@opentelemetry\//)).toEqual(['traces']);
 });
 
 it('the acceptance and security tests, and what they use, import nothing of the source', () => {
@@ -95,7 +148,9 @@ it('no module imports itself by a detour', () => {
 });
 
 it('no source file is longer than 400 lines', () => {
-  const long = sources.filter((file) => readFileSync(resolve(root, file), 'utf8').split('\n').length > 401);
+  const long = [...sources, ...clientSources].filter(
+    (file) => readFileSync(resolve(root, file), 'utf8').split('\n').length > 401,
+  );
   expect(long).toEqual([]);
 });
 
@@ -108,14 +163,40 @@ it('only config.ts reads the environment', () => {
 
 it('no file carries a name that says nothing', () => {
   const vague = /(^|[/-])(utils?|helpers?|common|misc|managers?|services?)([./-]|$)/;
-  expect(sources.filter((file) => vague.test(file))).toEqual([]);
+  expect([...sources, ...clientSources].filter((file) => vague.test(file))).toEqual([]);
+});
+
+it('the source files that the documents name exist', () => {
+  const named = globSync('{*.md,docs/*.md}', { cwd: root })
+    .filter((document) => document !== 'CHANGELOG.md' && !document.startsWith('docs/adding-'))
+    .flatMap((document) => [...readFileSync(resolve(root, document), 'utf8').matchAll(/`([\w/-]+\.ts)/g)])
+    .map(([, file = '']) => file);
+  expect(named.length).toBeGreaterThan(60);
+  expect(
+    named.filter((file) => !existsSync(resolve(root, file)) && !existsSync(resolve(root, 'src', file))),
+  ).toEqual([]);
 });
 
 it('the tests that the documents name exist', () => {
   const documents = globSync('{*.md,docs/*.md}', { cwd: root });
   const named = documents.flatMap((document) => [
-    ...readFileSync(resolve(root, document), 'utf8').matchAll(/test\/[\w./-]+\.ts/g),
+    ...readFileSync(resolve(root, document), 'utf8').matchAll(/(?:client\/)?test\/[\w./-]+\.ts/g),
   ]);
   expect(named.length).toBeGreaterThan(20);
-  expect(named.map(([file]) => file).filter((file) => !sources.includes(file))).toEqual([]);
+  expect(
+    named.map(([file]) => file).filter((file) => ![...sources, ...clientSources].includes(file)),
+  ).toEqual([]);
+});
+
+it('the client library imports no package, nothing of Node, and nothing of the command', () => {
+  const seen = new Set<string>();
+  const visit = (file: string) => {
+    if (seen.has(file)) return;
+    seen.add(file);
+    if (file.startsWith('client/src/')) for (const target of importsOf(file)) visit(target);
+  };
+  visit('client/src/index.ts');
+  expect([...seen].filter((file) => !/^client\/src\/(generated\/)?[\w-]+\.ts$/.test(file))).toEqual([]);
+  expect(seen).not.toContain('client/src/generated/schemas.ts');
+  expect(seen.size).toBeGreaterThan(10);
 });

@@ -1,6 +1,9 @@
-import { checkUpload } from '../../src/ingest/check-upload.ts';
+import { makeBuilders } from '../../src/uploads/read/batch-builder.ts';
+import { checkUpload } from '../../src/uploads/read/check-upload.ts';
 import { type Case, interleave, ratiosOf } from '../case.ts';
 import { bodiesOf, recordsPerBody } from '../records.ts';
+
+const builders = makeBuilders();
 
 const goal = { atLeast: 0.5 };
 const floor = 0.25;
@@ -45,7 +48,7 @@ interface Body {
 
 /** Read, checked and brought into the form that is sent to PostgreSQL. */
 function checkAll(body: Buffer): number {
-  const batches = checkUpload('transactions', body, recordsPerBody);
-  if (batches.some(({ refused }) => refused.length > 0)) throw new Error('a record of the bench was refused');
+  const batches = checkUpload(builders, 'transactions', body, recordsPerBody);
+  if (batches.some(({ failed }) => failed.length > 0)) throw new Error('a record of the bench failed');
   return batches.reduce((sum, { rows }) => sum + rows.count, 0);
 }

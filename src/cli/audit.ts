@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util';
 import { limits } from '../limits.ts';
-import { listAuditEntries } from '../store/audit-log.ts';
+import { listAuditEntries } from '../operator/audit-log.ts';
 import { commandError } from './help.ts';
 import { organisationNamed } from './operator.ts';
 import { withPool } from './with-pool.ts';

@@ -1,27 +1,30 @@
 import { randomBytes } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { join, resolve } from 'node:path';
 import pg from 'pg';
 import { readConfig } from '../config.ts';
+import { findApiKey } from '../keys/api-keys.ts';
 import { hashKey, keyIdOf } from '../keys/key-format.ts';
 import { allPermissions } from '../keys/permissions.ts';
+import { limits } from '../limits.ts';
 import { createOrganisation, issueKey } from '../operator/acts.ts';
+import { findOrganisation } from '../operator/organisations.ts';
+import { grantRoles } from '../operator/roles.ts';
+import { migrate } from '../postgres/migrate.ts';
+import { createPool, type Pool } from '../postgres/pool.ts';
 import { resources } from '../registry/resources.ts';
-import { findApiKey } from '../store/api-keys.ts';
-import { migrate } from '../store/migrate.ts';
-import { findOrganisation } from '../store/organisations.ts';
-import { createPool, type Pool } from '../store/pool.ts';
-import { commandError } from './help.ts';
+import { commandError, refuseArguments } from './help.ts';
 import { commandOf, embeddedBinaries, startLocalPostgres } from './local-postgres.ts';
 import { startService } from './serve.ts';
 
-const folder = fileURLToPath(new URL('../../.intake', import.meta.url));
+/** Below the current folder: that of an installed package goes with the next install. */
+const folder = resolve('.intake');
 const runningFile = join(folder, 'running');
 const slug = 'demo';
 
 /** Everything in one command, for trying the service out and for working on it. */
-export async function run(): Promise<void> {
+export async function run(args: string[]): Promise<void> {
+  refuseArguments('dev', args);
   refuseTwin();
   console.log('Starting PostgreSQL ...');
   const postgres = await startLocalPostgres(folder, embeddedBinaries());
@@ -33,11 +36,13 @@ export async function run(): Promise<void> {
     await service?.stop();
     await postgres.stop();
     rmSync(runningFile, { force: true });
+    // A collector that is away would keep the process alive.
+    setTimeout(() => process.exit(), limits.stopIntervalMs).unref();
   };
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => void stop());
   try {
     await createDatabase(postgres.url('postgres'));
-    await migrate(postgres.url('intake'));
+    await migrate(postgres.url('intake'), grantRoles);
     const owner = readConfig({ DATABASE_URL: postgres.url('intake') }, { LOG_LEVEL: 'warn' });
     const pool = createPool(owner, () => {});
     const key = await demoKey(pool);
@@ -45,7 +50,7 @@ export async function run(): Promise<void> {
     await pool.end();
     service = await startService({ ...owner, databaseUrl });
     writeFileSync(runningFile, `${process.pid} ${service.address}`);
-    console.log(welcome(service.address, key, postgres.home));
+    console.log(welcome(service.address, key, postgres.home, owner.apiReference));
   } catch (error) {
     await stop();
     throw error;
@@ -55,7 +60,7 @@ export async function run(): Promise<void> {
 /** Two of them would take each other's PostgreSQL away. */
 function refuseTwin(): void {
   const [pid = '', address] = existsSync(runningFile) ? readFileSync(runningFile, 'utf8').split(' ') : [];
-  if (!commandOf(Number(pid)).includes('main.ts dev')) return;
+  if (!/(main\.[jt]s|intake-server) dev$/m.test(commandOf(Number(pid)))) return;
   throw commandError(
     `already running at ${address}, as process ${pid}; use that one, or stop it with Ctrl-C first`,
   );
@@ -104,13 +109,12 @@ async function isInUse(pool: Pool, key: string): Promise<boolean> {
   return stored !== undefined && !stored.revoked && stored.key_sha256.equals(hashKey(key));
 }
 
-function welcome(address: string, key: string, home: string): string {
+function welcome(address: string, key: string, home: string, hasReference: boolean): string {
   const { shop_id, name, region } = resources.shops.example;
   return `
 Intake is ready.
 
-  Address     ${address}
-  Reference   ${address}/docs
+  Address     ${address}${hasReference ? `\n  Reference   ${address}/docs` : ''}
   Key         ${key}   (organisation "${slug}")
 
 Upload a shop:

@@ -1,11 +1,13 @@
 import { parseArgs } from 'node:util';
+import { type ListedKey, listApiKeys } from '../keys/api-keys.ts';
 import { allPermissions } from '../keys/permissions.ts';
 import { limits } from '../limits.ts';
 import { type IssuedKey, issueKey, revokeKey, rotateKey } from '../operator/acts.ts';
 import { keyLabel, permissionProblem, permissionsOf } from '../operator/rules.ts';
+import { resourceTypes } from '../registry/resources.ts';
 import { readDateTime, unixMsOf } from '../registry/times.ts';
-import { type ListedKey, listApiKeys } from '../store/api-keys.ts';
 import { commandError } from './help.ts';
+import { likestFirst } from './likest-first.ts';
 import { operator, organisationNamed, printAll } from './operator.ts';
 import { withPool } from './with-pool.ts';
 
@@ -31,11 +33,7 @@ async function issue(args: string[]): Promise<void> {
   const { organisation: slug, scope, label = null } = values;
   if (slug === undefined) throw commandError('say for whom: keys issue --organisation <slug>');
   const unknown = scope.find((permission) => permissionProblem(permission));
-  if (unknown !== undefined) {
-    throw commandError(
-      `"${unknown}" is no permission; use ${allPermissions.join(', ')} or data:write:<type>`,
-    );
-  }
+  if (unknown !== undefined) throw unknownPermission(unknown);
   const problem = label === '' ? { message: 'must not be empty' } : keyLabel.read(label ?? '');
   if (typeof problem === 'object') throw commandError(`--label ${problem.message}`);
   const expiresAt = values.expires === undefined ? null : readExpiry(values.expires);
@@ -46,6 +44,16 @@ async function issue(args: string[]): Promise<void> {
   });
   const until = issued.expires_at === null ? '' : ` until ${issued.expires_at}`;
   show(issued, values.json, `Issued the key ${issued.key_id} for ${slug}: ${permissions.join(', ')}${until}`);
+}
+
+function unknownPermission(given: string): Error {
+  const [, type] = /^data:write:(.+)$/.exec(given) ?? [];
+  return commandError(
+    type === undefined
+      ? `"${given}" is no permission; use ${likestFirst(given, allPermissions).join(', ')} or data:write:<type>`
+      : `"${given}" is no permission, for there is no type "${type}"; the types are ` +
+          likestFirst(type, resourceTypes).join(', '),
+  );
 }
 
 function show(issued: IssuedKey, json: boolean, sentence: string): void {

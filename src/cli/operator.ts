@@ -1,7 +1,7 @@
 import { userInfo } from 'node:os';
 import type { Operator } from '../operator/acts.ts';
-import { findOrganisation, type Organisation } from '../store/organisations.ts';
-import type { Pool } from '../store/pool.ts';
+import { findOrganisation, type Organisation } from '../operator/organisations.ts';
+import type { Pool } from '../postgres/pool.ts';
 import { commandError } from './help.ts';
 
 /** Who acts on the command line: whoever is logged in on this machine. */

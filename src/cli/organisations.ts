@@ -1,13 +1,13 @@
 import { parseArgs } from 'node:util';
 import { limits } from '../limits.ts';
 import { changeOrganisation, createOrganisation, type OrganisationChange } from '../operator/acts.ts';
+import { listOrganisations, type Organisation } from '../operator/organisations.ts';
 import {
   type OrganisationLimit,
   organisationLimits,
   organisationName,
   slugProblem,
 } from '../operator/rules.ts';
-import { listOrganisations, type Organisation } from '../store/organisations.ts';
 import { commandError } from './help.ts';
 import { noOrganisation, operator, organisationNamed, printAll } from './operator.ts';
 import { withPool } from './with-pool.ts';
@@ -18,7 +18,7 @@ export async function run([action, ...args]: string[]): Promise<void> {
   if (action === 'suspend' || action === 'resume') return suspend(args, action);
   if (action === 'limit') return limit(args);
   throw commandError(
-    'organisations takes create or list, suspend, resume or limit; intake-server organisations --help shows how',
+    'organisations takes create, list, suspend, resume or limit; intake-server organisations --help shows how',
   );
 }
 

@@ -1,40 +1,58 @@
-import { setTimeout as sleep } from 'node:timers/promises';
-import { parseArgs } from 'node:util';
-import type { FastifyBaseLogger, FastifyInstance } from 'fastify';
+import { once } from 'node:events';
+import { type AddressInfo, Server } from 'node:net';
+import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
+import type { FastifyBaseLogger, FastifyInstance, FastifyListenOptions } from 'fastify';
 import { type AdminConfig, type Config, isLoopback, readConfig } from '../config.ts';
 import { buildAdminApp, buildApp } from '../http/app.ts';
 import { Certificate } from '../http/certificate.ts';
-import { createParts } from '../http/operation.ts';
-import * as uploads from '../ingest/housekeeping.ts';
-import * as interactions from '../interactions/housekeeping.ts';
+import { serveMetrics } from '../http/metrics-server.ts';
+import { version } from '../http/openapi.ts';
+import type { Parts } from '../http/operation.ts';
 import { BytesInFlight } from '../keys/bytes-in-flight.ts';
 import { FailedKeys } from '../keys/failed-keys.ts';
 import { connectSharedCounts } from '../keys/shared-counts.ts';
 import { limits } from '../limits.ts';
-import { schemaState } from '../store/migrate.ts';
-import { createPool, isRefusedLogin, isUnavailable, type Pool } from '../store/pool.ts';
-import { mayAdminister, surplusRights } from '../store/roles.ts';
-import { commandError } from './help.ts';
+import { choresOf, counting } from '../maintenance/chores.ts';
+import { type Maintenance, startMaintenance } from '../maintenance/maintenance.ts';
+import type { Sources } from '../metrics/metrics.ts';
+import { createPool, leavesOutcomeOpen } from '../postgres/pool.ts';
+import { Reachability, type ReachabilityLog } from '../postgres/reachability.ts';
+import { Readiness } from '../postgres/readiness.ts';
+import type { Traces } from '../traces/traces.ts';
+import { checkAdminDatabase, checkDatabase } from './check-database.ts';
+import { explaining, type Target } from './explain-database.ts';
+import { commandError, refuseArguments } from './help.ts';
+import { createParts, statementEvents } from './parts.ts';
 
 export async function run(args: string[]): Promise<void> {
-  parseArgs({ args, options: {} });
-  const service = await startService(readConfig());
+  refuseArguments('serve', args);
+  const config = readConfig();
+  const service = await explaining(targetOf(config), () => startService(config));
   let isStopping = false;
-  const stop = async () => {
+  const stop = async (signal: string) => {
     // Being told twice does not cut short what is being finished.
     if (isStopping) return;
     isStopping = true;
     // What is left then has no end of its own, such as a connection on which nothing arrives any more.
-    if (!(await service.stop())) process.exit(1);
+    if (!(await service.stop(signal))) process.exit(1);
+    // Traces go on being sent for ten seconds to a collector that is away, and would keep the process alive.
+    setTimeout(() => process.exit(), limits.stopIntervalMs).unref();
   };
-  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => void stop());
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => void stop(signal));
+  process.on('SIGUSR2', () => service.toggleDebug());
+}
+
+function targetOf({ databaseUrl: url }: Config): Target {
+  return { setting: 'DATABASE_URL', url, role: 'intake_serve' };
 }
 
 export interface Service {
   /** Where it listens. */
   readonly address: string;
   /** Finishes what was begun, refuses what is new, lets go of the database. False where it had to cut something short. */
-  stop(): Promise<boolean>;
+  stop(signal?: string): Promise<boolean>;
+  /** Logs at `debug` from now on, or at LOG_LEVEL again. */
+  toggleDebug(): void;
 }
 
 export async function startService(config: Config): Promise<Service> {
@@ -57,32 +75,133 @@ async function start(
   onStop: (end: () => unknown) => void,
   endAll: () => Promise<void>,
 ): Promise<Service> {
+  const metrics =
+    config.metricsPort > 0 ? new (await import('../metrics/metrics.ts')).Metrics(version()) : undefined;
   let log: FastifyBaseLogger | undefined;
-  const pool = createPool(config, (error) => log?.warn({ err: error }, 'an idle connection was lost'));
+  const traces = config.traces ? await startTraces(config.traces, () => log, onStop) : undefined;
+  // A connection that breaks while idle is replaced; if it cannot be, whoever needs one says so.
+  const pool = createPool(config, () => {}, {
+    plansOnce: true,
+    statements: statementEvents(metrics, traces),
+  });
   onStop(() => pool.end());
-  await refuseOtherSchema(pool);
+  const { warnings, away } = await checkDatabase(pool, targetOf(config), config.databasePooler);
   const certificate = config.tls ? new Certificate(config.tls) : undefined;
   const shared = config.redisUrl
     ? connectSharedCounts(config.redisUrl, (isThere, error) => tellOfRedis(log, isThere, error))
     : undefined;
   onStop(() => shared?.close());
-  const parts = createParts(config, pool, shared);
+  const parts = createParts(config, pool, shared, metrics, traces);
   onStop(() => parts.close());
   const app = await buildApp(parts, certificate);
   onStop(() => app.close());
   log = app.log;
-  for (const warning of config.warnings) log.warn(warning);
-  await warnOfRights(app, pool);
-  onStop(
-    parts.keys.watch((error) => app.log.warn({ err: error }, 'what changed among the keys is not known')),
-  );
-  onStop(startHousekeeping(app, pool, config));
+  for (const warning of [...config.warnings, ...warnings]) log.warn(warning);
+  const reachability = new Reachability(config.databaseUrl, tellOfDatabase(log));
+  if (away !== undefined) reachability.failed('keys', away);
+  const maintenance = startBackground(config, parts, reachability, log, onStop);
   const stopWatching = certificate?.watch((error) => tellOfCertificate(app, error));
   onStop(() => stopWatching?.());
   const admin = config.admin ? await startAdmin(config, config.admin, certificate, onStop) : undefined;
-  const address = await listen(app, config.host, config.port, 'PORT');
-  const servers = admin ? [app, admin] : [app];
-  return { address, stop: () => stopServers(servers, config.stopTimeoutMs, endAll) };
+  if (metrics) {
+    const sources = sourcesOf(parts, maintenance, certificate);
+    const { metricsHost: host, metricsPort: port } = config;
+    const server = await serveMetrics(host, port, () => metrics.written(sources)).catch((error) => {
+      throw cannotListen(error, host, port, 'METRICS_PORT');
+    });
+    onStop(() => {
+      server.close();
+      // Also one on which nothing has come yet, which would keep the process alive.
+      server.closeAllConnections();
+    });
+  }
+  const address = await listen(app, config, 'PORT', connectionsOf(config));
+  const servers: [FastifyInstance, ...FastifyInstance[]] = admin ? [app, admin] : [app];
+  return {
+    address,
+    stop: (signal) => stopServers(servers, config, endAll, signal),
+    toggleDebug: () => toggleDebug(servers, config.logLevel),
+  };
+}
+
+async function startTraces(
+  { hasSampler }: NonNullable<Config['traces']>,
+  logOf: () => FastifyBaseLogger | undefined,
+  onStop: (end: () => unknown) => void,
+): Promise<Traces> {
+  let isSending = true;
+  const traces = new (await import('../traces/traces.ts')).Traces({
+    version: version(),
+    hasSampler,
+    onExport(succeeded, error) {
+      if (succeeded === isSending) return;
+      isSending = succeeded;
+      if (succeeded) logOf()?.info('the collector takes traces again');
+      else
+        logOf()?.warn(
+          { err: error },
+          'traces cannot be sent to the collector and are dropped; check OTEL_EXPORTER_OTLP_ENDPOINT',
+        );
+    },
+  });
+  onStop(() => traces.close());
+  return traces;
+}
+
+/** What runs beside the requests. It is what notices first that PostgreSQL is away, or back. */
+function startBackground(
+  config: Config,
+  { keys, metrics }: Parts,
+  reachability: Reachability,
+  log: FastifyBaseLogger,
+  onStop: (end: () => unknown) => void,
+): Maintenance {
+  onStop(
+    keys.watch(
+      (error) => {
+        if (!reachability.failed('keys', error))
+          log.warn({ err: error }, 'what changed among the keys is not known');
+      },
+      () => reachability.succeeded('keys'),
+    ),
+  );
+  const pool = createPool({ ...config, databaseConnectionsMax: limits.maintenanceConnectionsMax }, () => {});
+  onStop(() => pool.end());
+  const chores = choresOf(pool, config.receiptsKeptDays);
+  if (metrics) chores.push(...counting(pool, (state) => metrics.counted(state)));
+  const maintenance = startMaintenance(pool, chores, {
+    elected: () => log.info('this process does the maintenance from now on'),
+    held: () => reachability.succeeded('election'),
+    done: (chore) => metrics?.choreDone(chore),
+    failed(chore, error) {
+      metrics?.choreFailed(chore);
+      // Only the election is held again so soon that it can tell when the database is back.
+      const isLost = chore === 'election' || leavesOutcomeOpen(error);
+      if (isLost && reachability.failed('election', error)) return;
+      log.error({ err: error, chore }, 'maintenance failed; it will be tried again');
+    },
+  });
+  onStop(() => maintenance.stop());
+  return maintenance;
+}
+
+/** What the metrics read when Prometheus asks. */
+function sourcesOf(
+  parts: ReturnType<typeof createParts>,
+  maintenance: Maintenance,
+  certificate: Certificate | undefined,
+): Sources {
+  return {
+    pools: parts.pools,
+    waitingForConnection: () => parts.pool.waitingCount,
+    interactionsWaiting: () => parts.writer.waiting,
+    stalledMs: () => parts.readiness.stalledMs,
+    bytesInFlight: () => parts.bytesInFlight.bytes,
+    bytesInFlightMax: parts.config.bytesInFlightMax,
+    keys: () => parts.keys.state,
+    isLeader: () => maintenance.isLeader,
+    certificateExpires: () => certificate?.expires,
+  };
 }
 
 async function startAdmin(
@@ -101,12 +220,11 @@ async function startAdmin(
   };
   const pool = createPool(ofAdmin, () => {});
   onStop(() => pool.end());
-  if (!(await mayAdminister(pool).catch(() => true))) {
-    throw commandError(
-      'the role in ADMIN_DATABASE_URL (or DATABASE_URL without it) may not change organisations and keys; use a member ' +
-        'of the role intake_admin',
-    );
-  }
+  const setting = admin.databaseUrl === config.databaseUrl ? 'DATABASE_URL' : 'ADMIN_DATABASE_URL';
+  const target = { setting, url: admin.databaseUrl, role: 'intake_admin' } as const;
+  await explaining(target, () => checkAdminDatabase(pool, target));
+  const readiness = new Readiness(ofAdmin);
+  onStop(() => readiness.close());
   const app = await buildAdminApp(
     {
       config: ofAdmin,
@@ -114,39 +232,90 @@ async function startAdmin(
       pool,
       failedKeys: new FailedKeys(config.failedKeysPerMinuteMax),
       bytesInFlight: new BytesInFlight(ofAdmin),
+      readiness,
     },
     certificate,
   );
   onStop(() => app.close());
-  await listen(app, admin.host, admin.port, 'ADMIN_PORT', (address) => `Admin API listening at ${address}`);
+  const connections = { admin: limits.adminConnectionsMax, readiness: 1 };
+  await listen(app, { ...admin, reusePort: config.reusePort }, 'ADMIN_PORT', connections);
   return app;
 }
 
 /** False where something was still going on when the time was up; then the rest is left to the end of the process. */
 async function stopServers(
-  servers: readonly FastifyInstance[],
-  timeoutMs: number,
+  servers: readonly [FastifyInstance, ...FastifyInstance[]],
+  { stopTimeoutMs, trustedProxy }: Config,
   endAll: () => Promise<void>,
+  signal: string | undefined,
 ): Promise<boolean> {
+  const beganMs = performance.now();
+  const idleMs = trustedProxy.length > 0 ? limits.stopProxyIdleMs : 0;
   // A connection that was in use is idle once it is answered, and would be waited for.
   const closeIdle = () => {
-    for (const app of servers) app.closeIdle();
+    for (const app of servers) app.closeIdle(idleMs);
   };
   const timer = setInterval(closeIdle, limits.stopIntervalMs);
-  const stopped = Promise.all(servers.map((app) => app.close())).then(async () => {
+  const stopped = stopListening(servers, closeIdle).then(async () => {
+    await Promise.all(servers.map((app) => app.close()));
     await endAll();
     return true;
   });
-  const timedOut = sleep(timeoutMs, false, { ref: false });
+  const timedOut = sleep(stopTimeoutMs, false, { ref: false });
   const isClean = await Promise.race([stopped, timedOut]);
   clearInterval(timer);
-  if (!isClean) {
-    servers.forEach((app) => {
-      app.log.error('what was begun did not end in time and is cut short');
-      app.server.closeAllConnections();
-    });
-  }
+  const cutShort = servers.reduce((sum, app) => sum + app.countUnderWay(), 0);
+  const line = { signal, duration_ms: Math.round(performance.now() - beganMs), requests_cut_short: cutShort };
+  const { log } = servers[0];
+  if (isClean) log.info(line, 'stopped');
+  else log.error(line, 'stopped; what was begun did not end in time and is cut short');
+  if (!isClean) for (const app of servers) app.server.closeAllConnections();
   return isClean;
+}
+
+/** The line about it is written at the more talkative of the two levels, so that it is always seen. */
+function toggleDebug(servers: readonly [FastifyInstance, ...FastifyInstance[]], configured: string): void {
+  const { log } = servers[0];
+  // Where the setting is as talkative already, the signal makes it quieter.
+  const other = configured === 'debug' || configured === 'trace' ? 'info' : 'debug';
+  const level = log.level === configured ? other : configured;
+  const tell = () => log.info({ level_now: level }, `SIGUSR2: the log level is ${level} from now on`);
+  if (level === configured) tell();
+  for (const app of servers) app.log.level = level;
+  if (level !== configured) tell();
+}
+
+/**
+ * Ends when the last connection has ended. The kernel resets connections that it has accepted and the process has not,
+ * with the requests on them, so listeners are closed right after a look at what has come in.
+ */
+async function stopListening(servers: readonly FastifyInstance[], closeIdle: () => void): Promise<void> {
+  for (const app of servers) app.endConnections();
+  for (
+    let turns = 0, ms = Number.POSITIVE_INFINITY;
+    ms > limits.stopTurnMs && turns < limits.stopTurnsMax;
+    turns++
+  ) {
+    const beganMs = performance.now();
+    await nextTurn();
+    ms = performance.now() - beganMs;
+  }
+  const ended = servers.map(({ server }) => once(server, 'close'));
+  // That of an HTTP server would end idle connections at once.
+  for (const { server } of servers) Server.prototype.close.call(server);
+  closeIdle();
+  await Promise.all(ended);
+}
+
+function tellOfDatabase(log: FastifyBaseLogger): ReachabilityLog {
+  return {
+    away: (away) =>
+      log.error(
+        away,
+        `PostgreSQL at ${away.host}:${away.port} cannot be used (${away.cause}); waiting for it, and answering 503 meanwhile`,
+      ),
+    back: (back) => log.info(back, `PostgreSQL at ${back.host}:${back.port} can be used again`),
+  };
 }
 
 function tellOfRedis(log: FastifyBaseLogger | undefined, isThere: boolean, error: Error | undefined): void {
@@ -163,61 +332,52 @@ function tellOfCertificate(app: FastifyInstance, error: unknown): void {
   else app.log.error({ err: error }, 'the new certificate cannot be used; the old one stays');
 }
 
-/** Serving needs little; what it is given beyond that is what a flaw in it would give away. */
-async function warnOfRights(app: FastifyInstance, pool: Pool): Promise<void> {
-  const rights = await surplusRights(pool).catch(() => []);
-  if (rights.length === 0) return;
-  app.log.warn(
-    `the role in DATABASE_URL has more rights than serving needs: it ${rights.join(', ')}; serve as a member of the ` +
-      'role intake_serve instead',
-  );
+/** How many connections to PostgreSQL this process may have, by what they are for. */
+function connectionsOf({ databaseConnectionsMax }: Config): Record<string, number> {
+  return {
+    requests: databaseConnectionsMax,
+    interactions: limits.interactionWritersMax,
+    keys: limits.keyConnectionsMax,
+    maintenance: limits.maintenanceConnectionsMax,
+    readiness: 1,
+  };
 }
 
 async function listen(
   app: FastifyInstance,
-  host: string,
-  port: number,
-  setting: string,
-  listenTextResolver?: (address: string) => string,
+  { host, port, reusePort }: Pick<Config, 'host' | 'port' | 'reusePort'>,
+  setting: 'PORT' | 'ADMIN_PORT',
+  connections: Readonly<Record<string, number>>,
 ): Promise<string> {
+  const { log } = app;
+  // The framework logs a line for each address that the machine has; one is enough, and says more.
+  Object.assign(app, { log: log.child({}, { level: 'warn' }) });
   try {
-    return await app.listen({ host, port, ...(listenTextResolver && { listenTextResolver }) });
+    // Its types do not know reusePort; it hands all options to Node.
+    const options: FastifyListenOptions & { reusePort: boolean } = { host, port, reusePort };
+    const url = await app.listen(options);
+    const { address, port: taken } = app.server.address() as AddressInfo;
+    const line = {
+      version: version(),
+      node_version: process.versions.node,
+      address,
+      port: taken,
+      connections,
+    };
+    log.info(line, `${setting === 'PORT' ? 'Server' : 'Admin API'} listening at ${url}`);
+    return url;
   } catch (error) {
-    const { code } = error as { code?: string };
-    if (code === 'EADDRINUSE')
-      throw commandError(`port ${port} of ${host} is taken; set ${setting} to another`);
-    throw commandError(
-      `cannot listen on port ${port} of ${host} (${code}); check ${setting.replace('PORT', 'HOST')} and ${setting}`,
-    );
+    throw cannotListen(error, host, port, setting);
+  } finally {
+    Object.assign(app, { log });
   }
 }
 
-/** A database that is away may come back, and /health/ready tells; one with another schema will not change by itself. */
-async function refuseOtherSchema(pool: Pool): Promise<void> {
-  const state = await schemaState(pool).catch((error: unknown) => {
-    if (isUnavailable(error) && !isRefusedLogin(error)) return 'current';
-    throw error;
-  });
-  if (state === 'behind')
-    throw commandError('the database schema is behind this program; run intake-server migrate');
-  if (state === 'ahead')
-    throw commandError('the database schema is ahead of this program; run a newer intake-server');
-}
-
-function startHousekeeping(app: FastifyInstance, pool: Pool, { receiptsKeptDays }: Config): () => void {
-  const chores: [work: () => Promise<void>, everyMs: number][] = [
-    [() => interactions.keepHouse(pool), limits.housekeepingIntervalMs],
-    [() => uploads.keepHouse(pool, receiptsKeptDays), limits.housekeepingIntervalMs],
-    [() => uploads.rollUp(pool), limits.rollUpIntervalMs],
-  ];
-  const timers = chores.map(([work, everyMs]) => {
-    const keep = () => {
-      work().catch((error: unknown) =>
-        app.log.error({ err: error }, 'housekeeping failed; it will be tried again'),
-      );
-    };
-    keep();
-    return setInterval(keep, everyMs);
-  });
-  return () => timers.forEach(clearInterval);
+function cannotListen(error: unknown, host: string, port: number, setting: string): Error {
+  const { code } = error as { code?: string };
+  if (code === 'EADDRINUSE')
+    return commandError(`port ${port} of ${host} is taken; set ${setting} to another`);
+  return commandError(
+    `cannot listen on port ${port} of ${host} (${code}); check ${setting.replace('PORT', 'HOST')} and ${setting}`,
+  );
 }

@@ -1,11 +1,14 @@
 import { readDatabaseConfig } from '../config.ts';
-import { createPool, type Pool } from '../store/pool.ts';
+import { createPool, type Pool } from '../postgres/pool.ts';
+import { explaining } from './explain-database.ts';
 
 /** Runs a command's work on a pool of connections that is closed when the work ends. */
 export async function withPool<T>(work: (pool: Pool) => Promise<T>): Promise<T> {
-  const pool = createPool(readDatabaseConfig(), () => {});
+  const config = readDatabaseConfig();
+  const pool = createPool(config, () => {});
   try {
-    return await work(pool);
+    const target = { setting: 'DATABASE_URL', url: config.databaseUrl, role: 'intake_admin' } as const;
+    return await explaining(target, () => work(pool));
   } finally {
     await pool.end();
   }

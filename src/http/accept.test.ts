@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { accepts, jsonLines } from './accept.ts';
+import { accepts, jsonLines, preferredEncoding } from './accept.ts';
 
 it.each([
   'application/x-ndjson',
@@ -29,4 +29,23 @@ it.each([
   'text/html, ,;q=1',
 ])('%s does not', (accept) => {
   expect(accepts(jsonLines, accept)).toBe(false);
+});
+
+it.each([
+  ['br, gzip', 'br'],
+  ['gzip, deflate, br;q=0', 'gzip'],
+  ['br;q=0.5, gzip;q=0.8', 'gzip'],
+  ['br;q=0, gzip;q=0', 'identity'],
+  ['GZIP;Q=1', 'gzip'],
+  ['x-gzip', 'gzip'],
+  ['*', 'br'],
+  ['*;q=0.5, br;q=0', 'gzip'],
+  ['*;q=0', 'identity'],
+  ['identity, gzip;q=0.5', 'identity'],
+  ['identity;q=0.1, gzip;q=0.1', 'gzip'],
+  ['zstd, deflate', 'identity'],
+  ['', 'identity'],
+  [undefined, 'identity'],
+])('%s is answered in %s', (accept, encoding) => {
+  expect(preferredEncoding(accept)).toBe(encoding);
 });

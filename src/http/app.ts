@@ -1,35 +1,47 @@
 import { METHODS } from 'node:http';
+import type { Socket } from 'node:net';
+import type { Readable } from 'node:stream';
 import compress from '@fastify/compress';
-import apiReference from '@scalar/fastify-api-reference';
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyBaseLogger, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Config } from '../config.ts';
 import { RequestError } from '../errors.ts';
 import type { BytesInFlight, Holding } from '../keys/bytes-in-flight.ts';
 import type { Counted, LimitHeaders } from '../keys/request-limits.ts';
+import { limits } from '../limits.ts';
+import type { Metrics } from '../metrics/metrics.ts';
+import { type Step, untraced } from '../traces/step.ts';
+import type { RequestTrace, Traces } from '../traces/traces.ts';
+import { isJsonLines, jsonLines } from './accept.ts';
 import { describeAdminApi } from './admin/description.ts';
 import { adminOperations } from './admin/operations.ts';
 import type { AdminParts } from './admin/parts.ts';
 import type { Certificate } from './certificate.ts';
 import { Connections } from './connections.ts';
-import { handleError } from './error-handler.ts';
+import { handleError, refuseConnect } from './error-handler.ts';
 import { type Admitted, admit, admitOperator, type Seen } from './gate.ts';
 import { describeApi } from './openapi.ts';
-import type { JsonSchema, Operation, Parts } from './operation.ts';
+import type { Answer, JsonSchema, Operation, Parts } from './operation.ts';
 import { operations } from './operations.ts';
-import { type Payload, readBody } from './read-body.ts';
+import { discardRest, type Payload, readBody } from './read-body.ts';
+import { addReference, referencePaths } from './reference.ts';
+import { beginLine, endLine } from './request-line.ts';
 import { createServer } from './server.ts';
 import { isStreamed, streamOf } from './streamed-body.ts';
 
 declare module 'fastify' {
   interface FastifyInstance {
-    /** Ends the connections on which nothing is being answered. */
-    closeIdle(): void;
+    /** Lets no more requests follow those that are under way, or the next one on an idle connection. */
+    endConnections(): void;
+    /** Ends the connections on which nothing is being answered, and was not for so long. */
+    closeIdle(idleMs: number): void;
+    /** How many requests are being answered. */
+    countUnderWay(): number;
   }
   interface FastifyRequest {
-    /** Set once a key is known. The log names the key of a request that was refused, too. */
-    keyId: string | undefined;
     /** Set once it has passed the gate: what it goes on with until it is answered. */
     passed: (Admitted & { readonly holding: Holding }) | undefined;
+    /** Undefined where nobody traces. */
+    trace: RequestTrace | undefined;
   }
 }
 
@@ -37,7 +49,7 @@ declare module 'fastify' {
 interface Api<P> {
   readonly operations: readonly Operation<P>[];
   readonly parts: P;
-  readonly description: JsonSchema;
+  readonly describe: () => JsonSchema;
   readonly admit: (request: FastifyRequest, seen: Seen) => Promise<Admitted>;
 }
 
@@ -46,7 +58,7 @@ export async function buildApp(parts: Parts, certificate?: Certificate): Promise
   return build(parts.config, certificate, {
     operations,
     parts,
-    description: describeApi(operations),
+    describe: () => describeApi(operations),
     admit: (request, seen) => admit(request, parts, seen),
   });
 }
@@ -56,7 +68,7 @@ export async function buildAdminApp(parts: AdminParts, certificate?: Certificate
   return build(parts.config, certificate, {
     operations: adminOperations,
     parts,
-    description: describeAdminApi(adminOperations),
+    describe: () => describeAdminApi(adminOperations),
     admit: (request) => admitOperator(request, parts),
   });
 }
@@ -76,8 +88,8 @@ async function build<P extends BuildParts>(
   // Lines of JSON are among what is worth compressing; the other types it knows from a table.
   await app.register(compress, { customTypes: /^application\/x-ndjson\b/ });
   for (const operation of api.operations) addRoute(app, operation, api.parts);
-  await addReference(app, api.description);
-  refuseOtherMethods(app, api.operations);
+  if (config.apiReference) addReference(app, api.describe);
+  refuseOtherMethods(app, [...api.operations.map(routeOf), ...(config.apiReference ? referencePaths : [])]);
   return app;
 }
 
@@ -85,6 +97,8 @@ async function build<P extends BuildParts>(
 interface BuildParts {
   readonly config: Config;
   readonly bytesInFlight: BytesInFlight;
+  readonly metrics?: Metrics | undefined;
+  readonly traces?: Traces | undefined;
 }
 
 /**
@@ -93,21 +107,38 @@ interface BuildParts {
  */
 function addBodyReader(app: FastifyInstance, { config }: BuildParts): void {
   app.removeAllContentTypeParsers();
-  app.addContentTypeParser('application/json', async (request: FastifyRequest, payload: Payload) => {
-    const { holding } = passedOf(request);
-    // Gone before its body was asked for: no event will tell.
-    if (request.raw.destroyed) throw new RequestError('malformed_request');
-    try {
-      return await readBody(request.headers, payload, config.bodyBytesMax, holding);
-    } catch (error) {
-      holding.release();
-      throw error;
-    }
-  });
+  app.addContentTypeParser(
+    ['application/json', jsonLines],
+    async (request: FastifyRequest, payload: Payload) => {
+      const { holding } = passedOf(request);
+      const { operation } = request.routeOptions.config;
+      const { requestBody } = operation ?? {};
+      const bytesMax = requestBody ? requestBody.bytesMax : limits.unexpectedBodyBytesMax;
+      // Gone before its body was asked for: no event will tell.
+      if (request.raw.destroyed) throw new RequestError('malformed_request');
+      try {
+        if (!requestBody?.takesLines && isJsonLines(request.headers['content-type']))
+          throw new RequestError('unsupported_media_type');
+        const read = () => readBody(request.headers, payload, bytesMax ?? config.bodyBytesMax, holding);
+        const body = await stepOf(request)('receive body', read);
+        // Now, for a large one is handed over to another thread.
+        if (request.line) request.line.body_bytes = body.length;
+        return body;
+      } catch (error) {
+        holding.release();
+        await discardRest(request.raw, payload);
+        throw error;
+      }
+    },
+  );
 }
 
-/** An API has no page to protect: these say that its answers are data, and that the connection stays encrypted. */
+/**
+ * An API has no page to protect: these say that its answers are data, that nobody on the way keeps them, and that the
+ * connection stays encrypted.
+ */
 const securityHeaders = {
+  'cache-control': 'no-store',
   'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
   'x-content-type-options': 'nosniff',
   'referrer-policy': 'no-referrer',
@@ -118,35 +149,72 @@ const securityHeaders = {
 function addHooks<P extends BuildParts>(app: FastifyInstance, { parts, admit }: Api<P>): void {
   let closing = false;
   const connections = new Connections(app.server);
-  app.decorate('closeIdle', () => connections.closeIdle());
-  app.decorateRequest('keyId', undefined);
-  app.decorateRequest('passed', undefined);
-  app.addHook('preClose', async () => {
+  app.decorate('endConnections', () => {
     closing = true;
+    connections.endWithAnswers();
   });
+  app.decorate('closeIdle', (idleMs: number) => connections.closeIdle(idleMs));
+  app.decorate('countUnderWay', () => connections.countUnderWay());
+  app.server.on('connect', (_request, socket: Socket) => {
+    // Written now, it would be taken for the answer that is still to come.
+    if (connections.isAnswering(socket)) socket.destroy();
+    else refuseConnect(socket);
+  });
+  app.decorateRequest('line', undefined);
+  app.decorateRequest('passed', undefined);
+  app.decorateRequest('trace', undefined);
   app.addHook('onRequest', async (request, reply) => {
-    connections.begin(request.raw.socket);
+    const { socket } = request.raw;
+    const isBehindLast = closing && connections.isAnswering(socket);
+    connections.begin(socket, reply.raw);
+    const line = beginLine(request, parts.config.trustedProxy.length > 0);
+    request.line = line;
+    if (parts.traces) beginTrace(request, parts.traces);
     reply.headers({ 'x-request-id': request.id, ...securityHeaders });
-    if (closing) throw new RequestError('shutting_down', { headers: { connection: 'close' } });
-    const admitted = await admit(request, {
-      principal: ({ keyId }) => {
-        request.keyId = keyId;
+    // The answer before it says that it is the last one on this connection.
+    if (isBehindLast) throw new RequestError('shutting_down', { headers: { connection: 'close' } });
+    // A proxy may send on a connection before it learns that this process stops.
+    if (closing) reply.header('connection', 'close');
+    const seen: Seen = {
+      principal: ({ organisationId, keyId }) => {
+        line.organisation_id = organisationId;
+        line.key_id = keyId;
       },
       limits: (headers) => void reply.headers({ ...headers }),
-    });
+    };
+    const admitted = await stepOf(request)('admit', () => admit(request, seen));
     request.passed = { ...admitted, holding: parts.bytesInFlight.hold(admitted.principal ?? nobody) };
     normaliseEncoding(request);
   });
   app.addHook('onResponse', async (request, reply) => {
-    connections.end(request.raw.socket);
-    const { method, routeOptions, keyId } = request;
-    const durationMs = Math.round(reply.elapsedTime);
-    // The route, never the address: a query may hold what identifies a person.
-    request.log.info(
-      { method, route: routeOptions.url, status: reply.statusCode, keyId, durationMs },
-      'answered',
-    );
+    connections.end(request.raw.socket, reply.raw);
+    endLine(request, reply);
+    if (!request.line) return;
+    parts.metrics?.answered(request.line, reply.elapsedTime);
+    request.trace?.end(request.line);
   });
+}
+
+/** The framework's logger is pino's, and says less of itself. */
+type BoundLogger = FastifyBaseLogger & { setBindings(bindings: object): void };
+
+/** Named by the pattern of the address, never by the address. */
+function beginTrace(request: FastifyRequest, traces: Traces): void {
+  const { operation } = request.routeOptions.config;
+  const route = operation?.path ?? 'none';
+  const name = operation ? `${operation.method} ${route}` : 'none';
+  request.trace = traces.beginRequest(name, request.headers.traceparent, {
+    'http.request.method': request.method,
+    'http.route': route,
+    'intake.operation_id': operation?.id ?? 'none',
+    'intake.request_id': request.id,
+  });
+  const { traceId } = request.trace;
+  if (traceId !== undefined) (request.log as BoundLogger).setBindings({ trace_id: traceId });
+}
+
+function stepOf({ trace }: FastifyRequest): Step {
+  return trace ? trace.step : untraced;
 }
 
 function passedOf({ passed }: FastifyRequest): NonNullable<FastifyRequest['passed']> {
@@ -182,23 +250,63 @@ function addRoute<P>(app: FastifyInstance, operation: Operation<P>, parts: P): v
       const body = request.body as Buffer | undefined;
       const params = request.params as Record<string, string>;
       const tellLimit = (limit: LimitHeaders) => addLimit(reply, limit);
+      const reserve = (bytes: number) => holding.grow((body?.length ?? 0) + bytes);
       try {
-        const answer = await operation.handle(
-          { requestId, principal, params, query, headers, body, tellLimit, log },
-          parts,
-        );
-        // Before the headers are set: an answer that cannot be begun has others.
-        const sent = isStreamed(answer.body) ? await streamOf(answer.body, request, reply) : answer.body;
+        const step = stepOf(request);
+        const call = { requestId, principal, params, query, headers, body, reserve, tellLimit, log, step };
+        const handle = () => operation.handle(call, parts);
+        const answer = await (request.trace ? request.trace.within(handle) : handle());
+        if (request.line) {
+          request.line.counts = answer.counts;
+          request.line.dry_run = query.dry_run === true ? true : undefined;
+        }
+        const { sent, bytes } = await sendable(answer, request, reply);
+        holdAnswer(request, reply, holding, bytes);
         return reply
           .code(answer.status)
           .type('application/json; charset=utf-8')
           .headers(answer.headers ?? {})
           .send(sent);
-      } finally {
+      } catch (error) {
         holding.release();
+        throw error;
       }
     },
   });
+}
+
+/**
+ * An answer in the form in which it waits to be read, and how many bytes of memory that takes. Before any header is set,
+ * for an answer that cannot be begun has others.
+ */
+async function sendable(
+  { body, bytes = limits.streamedAnswerBytes }: Answer,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): Promise<{ sent: string | Buffer | Readable | undefined; bytes: number }> {
+  if (isStreamed(body)) return { sent: await streamOf(body, request, reply), bytes };
+  const text = typeof body === 'string' ? body : JSON.stringify(body);
+  // The sockets of the system take a small one, read or not.
+  if (text.length < limits.answerBytesForSocket) return { sent: text, bytes: 0 };
+  // Outside the heap, which is for what is worked on.
+  const sent = Buffer.from(text);
+  return { sent, bytes: sent.length };
+}
+
+/**
+ * From now on the request holds the memory of its answer, until that is read. What only asks can be refused even now; an
+ * answer about what was stored is given in any case.
+ */
+function holdAnswer(
+  { method, raw: { socket } }: FastifyRequest,
+  reply: FastifyReply,
+  holding: Holding,
+  bytes: number,
+): void {
+  if (method === 'GET' || method === 'HEAD') holding.grow(bytes);
+  else holding.set(bytes);
+  if (bytes === 0 || socket.destroyed) holding.release();
+  else reply.raw.once('close', () => holding.release());
 }
 
 /** A second limit stands in the same header, behind the first. */
@@ -213,40 +321,12 @@ function routeOf({ path }: Pick<Operation, 'path'>): string {
   return path.replace(/\{(\w+)\}/g, ':$1');
 }
 
-/** The API description, and the page that shows it to people. The page loads nothing from elsewhere, and may not. */
-async function addReference(app: FastifyInstance, description: JsonSchema): Promise<void> {
-  app.get('/openapi.json', async () => description);
-  await app.register(apiReference, {
-    routePrefix: '/docs',
-    configuration: {
-      url: '/openapi.json',
-      pageTitle: `${(description.info as { title: string }).title} API reference`,
-      withDefaultFonts: false,
-      hideClientButton: true,
-      showDeveloperTools: 'never',
-      defaultOpenAllTags: true,
-      telemetry: false,
-      agent: { disabled: true },
-      mcp: { disabled: true },
-    },
-    hooks: {
-      onRequest: async (_request, reply) => {
-        reply.header(
-          'content-security-policy',
-          "default-src 'self'; script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self' data:; frame-ancestors 'none'",
-        );
-      },
-    },
-  });
-}
-
 /** The framework answers a wrong method with 404; for each address the other methods get a route that says 405. */
-function refuseOtherMethods(app: FastifyInstance, operations: readonly Pick<Operation, 'path'>[]): void {
+function refuseOtherMethods(app: FastifyInstance, urls: readonly string[]): void {
   for (const method of METHODS) {
     if (!app.supportedMethods.includes(method) && method !== 'CONNECT') app.addHttpMethod(method);
   }
-  const urls = new Set([...operations.map(routeOf), '/openapi.json']);
-  for (const url of urls) {
+  for (const url of new Set(urls)) {
     const taken = app.supportedMethods.filter((method) => app.hasRoute({ method: method as 'GET', url }));
     const others = app.supportedMethods.filter((method) => !taken.includes(method));
     app.route({

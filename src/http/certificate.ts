@@ -1,3 +1,4 @@
+import { X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import type { Server } from 'node:tls';
@@ -29,6 +30,10 @@ export class Certificate {
 
   get pair(): Pair {
     return this.#pair;
+  }
+
+  get expires(): Date {
+    return new X509Certificate(this.#pair.cert).validToDate;
   }
 
   /** New connections to it will get the newest certificate; those that are open keep theirs. */

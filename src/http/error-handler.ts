@@ -3,7 +3,8 @@ import { STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
 import { RequestError, type RequestErrorCode } from '../errors.ts';
-import { isUnavailable } from '../store/pool.ts';
+import { causeOf } from '../postgres/loggable-error.ts';
+import { isUnavailable } from '../postgres/pool.ts';
 
 /** What the framework and its plugins call a failure, and what we do. Whatever else they refuse is a bad request. */
 const frameworkCodes: Readonly<Record<string, RequestErrorCode>> = {
@@ -25,9 +26,22 @@ export function asRequestError(error: unknown): RequestError {
 
 export function handleError(error: unknown, request: FastifyRequest, reply: FastifyReply): void {
   const refused = asRequestError(error);
-  // A client's mistake is its own affair and is in its answer; what is ours is in the log, with its cause.
-  if (refused.status >= 500) request.log.error({ err: refused.cause ?? error }, refused.message);
-  reply.code(refused.status).headers(refused.headers).send(refused.body());
+  const { line } = request;
+  if (line) {
+    line.code = refused.code;
+    if (refused.code === 'database_unavailable') line.cause = causeOf(refused.cause);
+  }
+  // A client's mistake is its own affair and is in its answer; what nobody foresaw is in the log with its stack.
+  if (refused.status === 500) request.log.error({ err: refused.cause ?? error }, refused.message);
+  reply
+    .code(refused.status)
+    .headers(refused.headers)
+    .send(refused.body({ stores: stores(request) }));
+}
+
+/** Whether the request would have stored something, had it been taken. */
+function stores({ method, url, is404 }: FastifyRequest): boolean {
+  return (method === 'POST' || method === 'PATCH') && !is404 && !/[?&]dry_run=true/.test(url);
 }
 
 /** What arrived was not HTTP, or not in time: there is no request to reply to, only a socket. */
@@ -40,11 +54,31 @@ export function handleClientError(error: NodeJS.ErrnoException, socket: Socket):
     HPE_HEADER_OVERFLOW: 'headers_too_large',
     ERR_HTTP_REQUEST_TIMEOUT: 'timed_out',
   };
-  const refused = new RequestError(codes[error.code ?? ''] ?? 'malformed_request');
+  refuseOn(socket, new RequestError(codes[error.code ?? ''] ?? 'malformed_request'));
+}
+
+/** CONNECT asks for a tunnel. Node hands over the bare socket, and has taken its listeners off. */
+export function refuseConnect(socket: Socket): void {
+  socket.on('error', () => {});
+  const message = 'There is no tunnel through this server; send the request to its own address.';
+  refuseOn(socket, new RequestError('method_not_allowed', { message, headers: { allow: '' } }));
+  // What the client has sent for the tunnel is not waited for.
+  socket.resume().destroySoon();
+}
+
+function refuseOn(socket: Socket, refused: RequestError): void {
   const body = JSON.stringify(refused.body());
-  socket.end(
-    `HTTP/1.1 ${refused.status} ${STATUS_CODES[refused.status]}\r\n` +
-      `content-type: application/json; charset=utf-8\r\ncontent-length: ${Buffer.byteLength(body)}\r\n` +
-      `x-request-id: ${randomUUIDv7()}\r\nconnection: close\r\n\r\n${body}`,
-  );
+  const headers = { ...lastHeaders(), ...refused.headers, 'content-length': Buffer.byteLength(body) };
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
+  socket.end(`HTTP/1.1 ${refused.status} ${STATUS_CODES[refused.status]}\r\n${lines.join('')}\r\n${body}`);
+}
+
+/** What an error is sent with where no hook has set anything. How the rest of the request is framed was not looked at. */
+export function lastHeaders(requestId: string = randomUUIDv7()): Record<string, string> {
+  return {
+    'content-type': 'application/json; charset=utf-8',
+    'cache-control': 'no-store',
+    'x-request-id': requestId,
+    connection: 'close',
+  };
 }

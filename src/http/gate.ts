@@ -5,7 +5,7 @@ import type { Config } from '../config.ts';
 import { RequestError } from '../errors.ts';
 import { authenticate, bearerOf, type Principal, unauthorized } from '../keys/authenticate.ts';
 import { hashKey } from '../keys/key-format.ts';
-import { permits } from '../keys/permissions.ts';
+import { type Permission, permits } from '../keys/permissions.ts';
 import type { LimitHeaders } from '../keys/request-limits.ts';
 import { resourceTypes } from '../registry/resources.ts';
 import type { AdminParts } from './admin/parts.ts';
@@ -43,17 +43,20 @@ export async function admit(
 ): Promise<Admitted> {
   refuseUnsound(request, config);
   const credentials = { authorization: request.headers.authorization, address: request.ip };
-  const principal = isPublic(request.url) ? undefined : await authenticate(keys, failedKeys, credentials);
+  const principal = isPublic(request.url, config)
+    ? undefined
+    : await authenticate(keys, failedKeys, credentials);
   const { operation } = request.routeOptions.config;
   const limited = operation?.id === 'record-interaction' ? 'interactions' : 'requests';
   if (principal) {
     seen.principal(principal);
     seen.limits(await requestLimits.count(limited, principal));
   }
-  if (request.is404) throw unknownAddress(request.url);
+  if (request.is404) refuseUnknownType(request);
+  refuseUnknownAddress(request, config);
   refuseOtherMethod(request);
   if (operation?.permission && !permits(principal?.permissions ?? [], operation.permission)) {
-    throw new RequestError('forbidden');
+    throw lacksPermission(operation.permission);
   }
   return { principal, query: queryOf(request) };
 }
@@ -64,7 +67,7 @@ export async function admitOperator(
   { config, admin, failedKeys }: AdminParts,
 ): Promise<Admitted> {
   refuseUnsound(request, config);
-  if (!isPublic(request.url)) {
+  if (!isPublic(request.url, config)) {
     const token = bearerOf(request.headers.authorization);
     if (token === undefined) throw unauthorized('admin_unauthorized');
     await failedKeys.refuseTooMany(request.ip);
@@ -73,15 +76,16 @@ export async function admitOperator(
       throw unauthorized('admin_unauthorized');
     }
   }
-  if (request.is404) throw new RequestError('not_found');
+  refuseUnknownAddress(request, config);
   refuseOtherMethod(request);
   return { principal: undefined, query: queryOf(request) };
 }
 
 /** What no request may be, whoever asks. */
 function refuseUnsound(request: FastifyRequest, config: Config): void {
-  // Whatever else comes on this connection was perhaps meant otherwise.
-  if (!isWellFramed(request.raw))
+  // Whatever else comes on this connection was perhaps meant otherwise. Of two keys Node would take the first, and whoever
+  // stands in front perhaps the second.
+  if (!isWellFramed(request.raw) || countHeaders(request.raw.rawHeaders, 'authorization') > 1)
     throw new RequestError('malformed_request', { headers: { connection: 'close' } });
   // Whoever watches over the process asks it directly, not through the proxy.
   const probe = request.url.startsWith('/health/');
@@ -107,25 +111,49 @@ function queryOf({ routeOptions, url }: FastifyRequest): Query {
 function isWellFramed({ httpVersion, rawHeaders, headers }: IncomingMessage): boolean {
   const coding = headers['transfer-encoding'];
   if (coding !== undefined && (coding.toLowerCase() !== 'chunked' || httpVersion !== '1.1')) return false;
-  const hosts = countHosts(rawHeaders);
+  const hosts = countHeaders(rawHeaders, 'host');
   return httpVersion === '1.1' ? hosts === 1 : httpVersion === '1.0' && hosts <= 1;
 }
 
-/** Names and values take turns in the raw headers; Node's own reading of them drops a second Host without a word. */
-function countHosts(rawHeaders: readonly string[]): number {
-  let hosts = 0;
-  for (let at = 0; at < rawHeaders.length; at += 2) if (rawHeaders[at]?.toLowerCase() === 'host') hosts++;
-  return hosts;
+/** Names and values take turns in the raw headers; Node's own reading of them drops a second one without a word. */
+function countHeaders(rawHeaders: readonly string[], name: string): number {
+  let count = 0;
+  for (let index = 0; index < rawHeaders.length; index += 2) {
+    if (rawHeaders[index]?.toLowerCase() === name) count++;
+  }
+  return count;
 }
 
-function isPublic(url: string): boolean {
-  return /^\/(health\/|docs(\/|\?|$)|openapi\.json(\?|$))/.test(url);
+function isPublic(url: string, { apiReference }: Config): boolean {
+  return (
+    url.startsWith('/health/') || (apiReference && /^\/(\?|$|docs(\/|\?|$)|openapi\.json(\?|$))/.test(url))
+  );
 }
 
-function unknownAddress(url: string): RequestError {
+function lacksPermission(permission: Permission): RequestError {
+  const message = `The API key lacks the permission ${permission}; ask the operator for a key that has it.`;
+  return new RequestError('missing_permission', { permission, message });
+}
+
+/** One with a slash at its end is unknown, too: the router would take it for that of a record with an empty id. */
+function refuseUnknownAddress({ is404, url, routeOptions, server }: FastifyRequest, config: Config): void {
+  const [path = ''] = url.split('?', 1);
+  const hasSlash = path.endsWith('/') && routeOptions.url !== path;
+  if (!is404 && !hasSlash) return;
+  const bare = path.slice(0, -1);
+  // Named only if it is one of ours: what was sent is not repeated. The router takes what it is asked for as a pattern, so
+  // it is asked for plain addresses alone.
+  if (hasSlash && /^[\w/-]+$/.test(bare) && server.hasRoute({ method: 'GET', url: bare })) {
+    const message = `There is nothing at this address; use ${bare}, without the slash at its end.`;
+    throw new RequestError('not_found', { message });
+  }
+  const message = 'There is nothing at this address; the API reference, /docs, lists what there is.';
+  throw new RequestError('not_found', config.apiReference ? { message } : {});
+}
+
+function refuseUnknownType({ url }: FastifyRequest): void {
   const [, type] = /^\/v1\/data\/([^/?]*)/.exec(url) ?? [];
-  if (type === undefined || resourceTypes.some((known) => known === type))
-    return new RequestError('not_found');
+  if (type === undefined || resourceTypes.some((known) => known === type)) return;
   const message = `There is no such record type; the types are ${resourceTypes.join(', ')}.`;
-  return new RequestError('unknown_type', { message });
+  throw new RequestError('unknown_type', { message });
 }

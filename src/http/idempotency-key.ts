@@ -12,6 +12,9 @@ export const idempotencyKeyHeader: Readonly<Record<string, JsonSchema & { descri
   },
 };
 
+/** Told where the whole answer is the one that was kept: this request stored nothing. */
+export const idempotencyReplayed = { 'idempotency-replayed': 'true' };
+
 export function readIdempotencyKey(call: Call): string | undefined {
   const key = call.headers['idempotency-key'];
   if (key === undefined) return undefined;

@@ -4,7 +4,7 @@ import { resourceTypes } from '../registry/resources.ts';
 import type { JsonSchema } from './operation.ts';
 
 const count = { type: 'integer', minimum: 0 };
-const index = { type: 'integer', minimum: 0, description: "counts from 0 in the request's own `records`" };
+const index = { type: 'integer', minimum: 0, description: "position in the request's `records`, from 0" };
 const text = { type: 'string' };
 const uuid = { type: 'string', format: 'uuid' };
 
@@ -25,14 +25,15 @@ function withOptional(schema: JsonSchema, more: Record<string, unknown>): JsonSc
   return { ...schema, properties: { ...(schema.properties as object), ...more } };
 }
 
-const type = { type: 'string', enum: resourceTypes };
+const ref = (name: string) => ({ $ref: `#/components/schemas/${name}` });
+const type = ref('RecordType');
 const instant = { type: 'string', format: 'date-time' };
 const batches = {
   type: 'array',
-  description: `one result per ${limits.recordsPerBatch.toLocaleString('en')} records, in the order sent; each is stored by itself`,
-  items: { $ref: '#/components/schemas/BatchAnswer' },
+  description: `one result per ${limits.recordsPerBatch.toLocaleString('en')} records, in the order sent; each is stored in its own transaction`,
+  items: ref('BatchAnswer'),
 };
-const counts = closed({
+const countsSchema = closed({
   received: count,
   created: count,
   updated: count,
@@ -40,17 +41,24 @@ const counts = closed({
   stale: count,
   failed: count,
 });
+const counts = ref('Counts');
+const code = ref('ProblemCode');
+const typeOrNull = (description: string) => ({
+  type: ['string', 'null'],
+  enum: [...resourceTypes, null],
+  description,
+});
 const receipt = {
   request_id: uuid,
   operation: { type: 'string', enum: ['upload', 'replay'] },
-  type: { type: ['string', 'null'], description: 'null for a replay of several types' },
+  type: typeOrNull('null for a replay of several types'),
   status: { type: 'integer', enum: [200, 207, 400], description: 'of the batches that are stored' },
   received: instant,
   key_id: text,
   idempotency_key: { type: ['string', 'null'] },
   body_bytes: count,
   duration_ms: count,
-  batch_count: { ...count, description: 'how many batches there are in all' },
+  batch_count: { ...count, description: 'how many batches the request has' },
   complete: { type: 'boolean', description: 'whether every batch is stored' },
   missing_batches: { type: 'array', items: { type: 'integer', minimum: 1 } },
   counts,
@@ -58,30 +66,31 @@ const receipt = {
 
 /** What the service answers, as schemas: uploads, warnings and errors. */
 export const answerSchemas: Readonly<Record<string, JsonSchema>> = {
+  RecordType: { type: 'string', enum: resourceTypes },
+  ProblemCode: { type: 'string', enum: problemCodes, description: 'why a record failed' },
+  Counts: countsSchema,
   UploadAnswer: withOptional(
     closed({ request_id: { ...uuid, description: 'names the whole request' }, type, batches }),
-    { dry_run: { const: true, description: 'there only if nothing was stored because that was asked for' } },
+    // Not a const: a generator of Python clients makes code of it that does not parse.
+    { dry_run: { type: 'boolean', description: 'true in the answer to a dry run, else absent' } },
   ),
   ReplayAnswer: closed({
     request_id: uuid,
-    type: {
-      type: ['string', 'null'],
-      description: 'null where there were records of several types, or of none',
-    },
+    type: typeOrNull('null where there were records of several types, or of none'),
     batches,
     remaining: {
       type: ['integer', 'null'],
-      description:
-        'how many of those asked for are among the rejections afterwards; null where the replay was broken off',
+      description: 'how many rejections that match are left; null where they could not be counted',
     },
     next_cursor: {
       type: ['string', 'null'],
-      description: 'where the next replay can go on; null where each of those asked for has been tried',
+      description: 'where the next replay continues; null when every one that matches has been tried',
     },
   }),
   Receipt: closed({ ...receipt, batches }),
+  ReceiptSummary: closed(receipt),
   ReceiptPage: closed({
-    requests: { type: 'array', items: closed(receipt) },
+    requests: { type: 'array', items: ref('ReceiptSummary') },
     next_cursor: { type: ['string', 'null'], description: 'null on the last page' },
   }),
   Rejection: closed({
@@ -89,14 +98,14 @@ export const answerSchemas: Readonly<Record<string, JsonSchema>> = {
     type,
     request_id: uuid,
     index,
-    id: { type: ['string', 'null'], description: "the record's id where it is a UUID" },
+    id: { type: ['string', 'null'], description: "the record's id if it is a UUID" },
     rejected: instant,
     errors: {
       type: 'array',
-      items: closed({ field: { type: ['string', 'null'] }, code: text, message: text }),
+      items: closed({ field: { type: ['string', 'null'] }, code, message: text }),
     },
     record: {
-      description: `the record as it was sent, or as it would have been stored; null where it was larger than ${limits.rejectedRecordBytesMax / 1024} KiB`,
+      description: `the record as it was sent, or as it would have been stored; null if it was larger than ${limits.recordBytesMax / 1024} KiB`,
     },
   }),
   RejectionPage: pageSchema('rejections', 'Rejection'),
@@ -105,7 +114,7 @@ export const answerSchemas: Readonly<Record<string, JsonSchema>> = {
       type: 'array',
       items: closed({
         type,
-        code: text,
+        code,
         field: { type: ['string', 'null'] },
         count,
         first_seen: instant,
@@ -146,7 +155,7 @@ export const answerSchemas: Readonly<Record<string, JsonSchema>> = {
     status: { type: 'integer', enum: [200, 207, 400, 500] },
     data: closed({
       status: { type: 'string', enum: ['success', 'partial', 'error'] },
-      type: { type: 'string', enum: resourceTypes },
+      type,
       message: text,
       request_id: uuid,
       batch_id: uuid,
@@ -154,20 +163,20 @@ export const answerSchemas: Readonly<Record<string, JsonSchema>> = {
       counts,
       errors: {
         type: 'array',
-        description: `for programs: every failed record, with up to ${limits.errorsPerRecordMax} bad fields each`,
-        items: { $ref: '#/components/schemas/RecordError' },
+        description: `for programs: every failed record, with up to ${limits.errorsPerRecordMax} wrong fields each`,
+        items: ref('RecordError'),
       },
       stale: {
         type: 'array',
-        description: 'records older than what is stored; skipped, not failed',
+        description: 'records older than the stored ones; skipped, not failed',
         items: index,
       },
-      warnings: { type: 'array', items: { $ref: '#/components/schemas/Warning' } },
+      warnings: { type: 'array', items: ref('Warning') },
     }),
   }),
   RecordError: closed({
     index,
-    id: { type: ['string', 'null'], description: "the record's id where it is a UUID" },
+    id: { type: ['string', 'null'], description: "the record's id if it is a UUID" },
     field: { type: ['string', 'null'] },
     code: { type: 'string', enum: [...problemCodes, 'not_stored', 'outcome_unknown'] },
     message: text,
@@ -181,13 +190,4 @@ export const answerSchemas: Readonly<Record<string, JsonSchema>> = {
     count,
     message: text,
   }),
-  Error: {
-    type: 'object',
-    required: ['error', 'message'],
-    properties: {
-      error: { type: 'string', description: "the status's reason phrase" },
-      message: { type: 'string', description: 'what to do' },
-      details: { type: 'array', items: closed({ field: text, code: text, message: text }) },
-    },
-  },
 };

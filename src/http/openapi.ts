@@ -1,14 +1,20 @@
 import { readFileSync } from 'node:fs';
+import type { ApiName } from '../errors.ts';
 import type { Field } from '../registry/fields.ts';
-import { interaction, interactionExample } from '../registry/interaction.ts';
+import { interaction } from '../registry/interaction.ts';
 import { type ResourceType, resources, resourceTypes } from '../registry/resources.ts';
+import { jsonLines } from './accept.ts';
 import { answerSchemas, pageSchema } from './openapi-answers.ts';
+import { errorSchemas, errorSection } from './openapi-errors.ts';
+import { Parameters } from './openapi-parameters.ts';
+import { needsNoSecret, responsesOf, sharedResponses } from './openapi-responses.ts';
 import type { JsonSchema, Operation } from './operation.ts';
-import { pageSchemaName, storedSchemaName } from './routes/records.ts';
+import { pageSchemaName, storedExample, storedSchemaName } from './routes/records.ts';
 import { schemaName } from './routes/upload.ts';
 
 /** What an API says of itself, besides its operations. */
 export interface AboutApi {
+  readonly api: ApiName;
   readonly title: string;
   readonly summary: string;
   readonly description: string;
@@ -20,61 +26,75 @@ export interface AboutApi {
 
 /** Operations as OpenAPI 3.1. */
 export function describeOperations(operations: readonly Operation<never>[], about: AboutApi): JsonSchema {
+  const parameters = new Parameters(operations);
   const paths: Record<string, Record<string, unknown>> = {};
   for (const operation of operations) {
     paths[operation.path] = {
       ...paths[operation.path],
-      [operation.method.toLowerCase()]: describe(operation),
+      [operation.method.toLowerCase()]: describe(operation, parameters),
     };
   }
-  const { title, summary, description, tags, security, schemas } = about;
+  const { api, title, summary, description, tags, security, schemas } = about;
   return {
     openapi: '3.1.0',
     info: {
       title,
       version: version(),
       summary,
-      description,
+      description: `${description}\n\n${errorSection(api)}`,
       license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
     },
     servers: [{ url: '/' }],
     security: Object.keys(security).map((name) => ({ [name]: [] })),
     tags,
     paths,
-    components: { securitySchemes: security, schemas },
+    components: {
+      securitySchemes: security,
+      schemas: { ...schemas, ...errorSchemas(api) },
+      parameters: parameters.components,
+      ...sharedResponses(api, operations),
+    },
   };
 }
 
 /** The whole API: the operations as they are served, the records as the registry has them. */
 export function describeApi(operations: readonly Operation[]): JsonSchema {
   return describeOperations(operations, {
+    api: 'public',
     title: 'Intake',
     summary: 'Checked, referenced, durable: records in batches, interactions one by one.',
     description: introduction,
     tags: [
       { name: 'Upload', description: 'Records in batches, one address per type.' },
-      { name: 'Records', description: 'What was uploaded, read back one by one, in pages, or all at once.' },
-      { name: 'Receipts', description: 'What became of each upload.' },
-      { name: 'Rejections', description: 'Records that were refused, to be put right and tried again.' },
-      { name: 'Interactions', description: 'What users do, one at a time.' },
-      { name: 'Health', description: 'For whoever watches over the service.' },
+      { name: 'Records', description: aboutRecords },
+      { name: 'Receipts', description: 'The answers to uploads, kept.' },
+      { name: 'Rejections', description: 'Failed records, kept to be corrected or replayed.' },
+      { name: 'Interactions', description: 'What users do, one interaction per request.' },
+      { name: 'Health', description: 'For load balancers and monitoring.' },
     ],
     security: { apiKey: { type: 'http', scheme: 'bearer', description: 'An API key, `intake_…`.' } },
     schemas: { ...recordSchemas(), ...interactionSchemas(), ...answerSchemas },
   });
 }
 
-const introduction = `Upload what you know in batches of up to 5,000 records, stream interactions one by one.
+const aboutRecords = `Read stored records back one by one, in pages, or all at once.
 
-- **Referenced data first**: a record that refers to another is stored once the other is.
-- **Retries are safe**: a record with a known id replaces what is stored; sending the same again changes nothing.
-- **Every record is answered for**: \`counts\` add up, and \`errors\` names each record, field and reason.
-- **Unknown fields** are ignored and named in \`warnings\`; an unknown query parameter is refused.
+- **Pages**: send \`next_cursor\` as \`cursor\` until it is null. A page can hold fewer records than \`limit\`, even none,
+  and still not be the last: a request reads a bounded number of records.
+- **All at once**: with \`Accept: ${jsonLines}\` every record that matches comes in one answer, one per line; \`limit\`
+  is 400. If an answer breaks off, continue with the id of its last complete line as \`cursor\`.`;
+
+const introduction = `Upload records, up to 5,000 per request, and record interactions one by one.
+
+- **Referenced data first**: a record fails while a record it refers to is missing.
+- **Retries are safe**: a record replaces the stored one with the same id; sending the same again changes nothing.
+- **Every record is answered for**: \`counts\` add up, and \`errors\` names each failed record, field and reason.
+- **Unknown fields** are ignored and named in \`warnings\`; an unknown query parameter is 400.
 - **Bodies** are JSON in UTF-8, up to 32 MiB, and may be compressed with gzip, br, zstd or deflate.
-- **Date-times** without an offset are taken as UTC.
-- **Request ids**: every answer carries \`X-Request-Id\`; name it when you ask for help.`;
+- **Date-times** without an offset are UTC.
+- **Request ids**: every answer has \`X-Request-Id\`; quote it when you ask for help.`;
 
-function version(): string {
+export function version(): string {
   const manifest = readFileSync(new URL('../../package.json', import.meta.url), 'utf8');
   return (JSON.parse(manifest) as { version: string }).version;
 }
@@ -82,22 +102,25 @@ function version(): string {
 function recordSchemas(): Record<string, JsonSchema> {
   return Object.fromEntries(
     resourceTypes.flatMap((type) => [
-      [schemaName(type), { ...objectSchema(resources[type].fields), examples: [resources[type].example] }],
+      [schemaName(type), objectSchema(resources[type].fields)],
       [storedSchemaName(type), storedSchema(type)],
       [pageSchemaName(type), pageSchema('records', storedSchemaName(type))],
     ]),
   );
 }
 
-/** Nothing is left out of what is read, and a field with a fallback is never null. */
-function storedSchema(type: ResourceType): JsonSchema {
-  const fields: Readonly<Record<string, Field>> = resources[type].fields;
-  const filled = Object.entries(fields).filter(([, { fallback }]) => fallback !== undefined);
+/** Nothing is left out of what is read, and a field with a fallback is never null. Bounds are for those who send. */
+function storedSchema(resource: ResourceType): JsonSchema {
+  const fields: Readonly<Record<string, Field>> = resources[resource].fields;
+  const properties = Object.entries(fields).map(([name, { schema, fallback }]) => {
+    const { type, format, description } = schema as JsonSchema;
+    return [name, { type: fallback === undefined ? type : typeof fallback, format, description }];
+  });
   return {
     type: 'object',
     required: Object.keys(fields),
-    allOf: [{ $ref: `#/components/schemas/${schemaName(type)}` }],
-    properties: Object.fromEntries(filled.map(([name]) => [name, { not: { type: 'null' } }])),
+    properties: Object.fromEntries(properties),
+    examples: [storedExample(resource)],
   };
 }
 
@@ -119,7 +142,7 @@ function interactionSchemas(): Record<string, JsonSchema> {
     properties: { ...properties, warnings },
   };
   return {
-    NewInteraction: { ...sent, examples: [interactionExample] },
+    NewInteraction: sent,
     Interaction: stored,
     InteractionPage: pageSchema('interactions', 'Interaction'),
   };
@@ -134,7 +157,7 @@ function objectSchema(fields: Readonly<Record<string, Field>>): JsonSchema {
   };
 }
 
-function describe(operation: Operation<never>): JsonSchema {
+function describe(operation: Operation<never>, parameters: Parameters): JsonSchema {
   const { permission, requestBody } = operation;
   return {
     operationId: operation.id,
@@ -143,11 +166,11 @@ function describe(operation: Operation<never>): JsonSchema {
     description: permission
       ? `${operation.description}\n\nNeeds the permission \`${permission}\`.`
       : operation.description,
-    ...(isPublic(operation) && { security: [] }),
-    ...parametersOf(operation),
+    ...(needsNoSecret(operation) && { security: [] }),
+    ...parameters.of(operation),
     ...(requestBody && {
       requestBody: {
-        required: true,
+        required: requestBody.required ?? true,
         content: {
           'application/json': {
             schema: requestBody.schema,
@@ -156,92 +179,6 @@ function describe(operation: Operation<never>): JsonSchema {
         },
       },
     }),
-    responses: {
-      ...answersOf(operation),
-      ...(permission && keyedAnswers),
-      ...(permission === null && !isPublic(operation) && tokenAnswers),
-      default: anyError,
-    },
+    responses: responsesOf(operation),
   };
 }
-
-/** Whoever asks is answered, as far as the operation goes: the others need a permission, or the admin token. */
-function isPublic({ permission, path }: Operation<never>): boolean {
-  return permission === null && !path.startsWith('/admin/');
-}
-
-function parametersOf({
-  pathParameters = {},
-  query = {},
-  requestHeaders = {},
-}: Operation<never>): JsonSchema {
-  const path = Object.entries(pathParameters).map(([name, { schema }]) => ({
-    name,
-    in: 'path',
-    required: true,
-    schema,
-  }));
-  const asked = Object.entries(query).map(([name, field]) => {
-    const {
-      description,
-      type,
-      enum: values,
-      ...schema
-    } = field.schema as JsonSchema & { type: string[]; enum?: unknown[] };
-    const plain = {
-      ...schema,
-      type: type[0],
-      ...(values && { enum: values.filter((value) => value !== null) }),
-    };
-    return { name, in: 'query', ...(description !== undefined && { description }), schema: plain };
-  });
-  const headers = Object.entries(requestHeaders).map(([name, { description, ...schema }]) => ({
-    name,
-    in: 'header',
-    description,
-    schema,
-  }));
-  const parameters = [...path, ...asked, ...headers];
-  return parameters.length > 0 ? { parameters } : {};
-}
-
-const answerHeaders = {
-  'X-Request-Id': { description: 'names this request', schema: { type: 'string', format: 'uuid' } },
-  'Retry-After': { description: 'seconds to wait, with 429, 500 and 503', schema: { type: 'integer' } },
-  RateLimit: { description: 'what is left of the limit, and for how long', schema: { type: 'string' } },
-  'RateLimit-Policy': { description: 'the limit: how many in how many seconds', schema: { type: 'string' } },
-};
-
-function answersOf({ answers }: Operation<never>): JsonSchema {
-  return Object.fromEntries(
-    Object.entries(answers).map(([status, { description, schema, example, otherContent }]) => [
-      status,
-      {
-        description,
-        headers: answerHeaders,
-        content: {
-          'application/json': { schema, ...(example !== undefined && { example }) },
-          ...otherContent,
-        },
-      },
-    ]),
-  );
-}
-
-const error = {
-  headers: answerHeaders,
-  content: { 'application/json': { schema: { $ref: '#/components/schemas/Error' } } },
-};
-const anyError = {
-  description: 'Any other failure: a method, media type, size or time that cannot be served, or one of ours.',
-  ...error,
-};
-const tokenAnswers = {
-  401: { description: 'The admin token is missing or wrong.', ...error },
-};
-const keyedAnswers = {
-  401: { description: 'The API key is missing or invalid.', ...error },
-  403: { description: 'The API key lacks the permission, or its organisation is suspended.', ...error },
-  429: { description: 'More than the organisation may send; come back after `Retry-After`.', ...error },
-  503: { description: 'The database cannot be reached; come back after `Retry-After`.', ...error },
-};

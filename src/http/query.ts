@@ -6,7 +6,7 @@ import { shownName } from '../registry/warnings.ts';
 /** What was asked for, as it was read: an instant is a count, a limit a number. */
 export type Query = Record<string, Scalar>;
 
-/** Reads the query parameters of an operation. What is unknown or malformed is refused: a misspelt one must not be lost. */
+/** Reads the query parameters of an operation. An unknown or malformed one is 400: a typo must not be ignored. */
 export function readQuery(fields: Readonly<Record<string, Field>>, url: string): Query {
   const query: Query = {};
   const details: Detail[] = [];

@@ -1,4 +1,4 @@
-import type { IncomingHttpHeaders } from 'node:http';
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import type { Readable } from 'node:stream';
 import { RequestError } from '../errors.ts';
 import type { Holding } from '../keys/bytes-in-flight.ts';
@@ -24,7 +24,10 @@ export function readBody(
     let length = 0;
     const end = (error?: Error) => {
       payload.off('data', take).off('end', end).off('error', end).off('close', end);
-      if (error) return reject(asClientFault(error));
+      if (error) {
+        payload.pause();
+        return reject(asClientFault(error));
+      }
       // Also where the connection was closed before the end.
       const sent = payload.receivedEncodedLength || length;
       if (!payload.readableEnded || (announced !== undefined && sent !== announced))
@@ -47,6 +50,36 @@ export function readBody(
       }
     };
     payload.on('data', take).on('end', end).on('error', end).on('close', end).resume();
+  });
+}
+
+/**
+ * Reads the rest of a body that was refused and forgets it, within bounds: a client that is still sending when the
+ * connection is closed meets a broken connection instead of the answer. What is compressed stays so: a bomb expands no
+ * further.
+ */
+export async function discardRest(raw: IncomingMessage, payload: Readable): Promise<void> {
+  if (payload !== raw) raw.unpipe();
+  if (!raw.readableEnded && !raw.destroyed) await untilEnded(raw);
+  if (payload !== raw) payload.destroy();
+}
+
+function untilEnded(raw: IncomingMessage): Promise<void> {
+  let left = limits.discardedBytesMax;
+  return new Promise((resolve) => {
+    const timer = setTimeout(resolve, limits.discardMs);
+    raw
+      .on('data', (chunk: Buffer) => {
+        left -= chunk.length;
+        if (left < 0) resolve();
+      })
+      .once('end', resolve)
+      .once('error', () => resolve())
+      .once('close', () => {
+        clearTimeout(timer);
+        resolve();
+      })
+      .resume();
   });
 }
 

@@ -10,9 +10,9 @@ import fastify, {
 import type { Config } from '../config.ts';
 import { RequestError } from '../errors.ts';
 import { limits } from '../limits.ts';
-import { serializeError } from '../store/loggable-error.ts';
+import { serializeError } from '../postgres/loggable-error.ts';
 import type { Certificate } from './certificate.ts';
-import { handleClientError, handleError } from './error-handler.ts';
+import { handleClientError, handleError, lastHeaders } from './error-handler.ts';
 import { GroupedOutput } from './grouped-output.ts';
 
 /** An empty server with every timeout and bound set; the framework leaves most of them open. */
@@ -67,19 +67,15 @@ function timestamp(): string {
   return written;
 }
 
-/** An address that cannot be decoded skips the hooks; how the rest of the request is framed was not looked at. */
+/** An address that cannot be decoded skips the hooks. */
 function refuseBadAddress(error: unknown, request: FastifyRequest, reply: FastifyReply): void {
-  reply.headers({ 'x-request-id': request.id, connection: 'close' });
+  reply.headers(lastHeaders(request.id));
   handleError(error, request, reply);
+  const client_address = request.raw.socket.remoteAddress;
+  request.log.info({ client_address, status: 400, code: 'malformed_request' }, 'answered');
 }
 
 function refuseExpectation(_request: IncomingMessage, response: ServerResponse): void {
   const refused = new RequestError('expectation_failed');
-  response
-    .writeHead(refused.status, {
-      'content-type': 'application/json; charset=utf-8',
-      'x-request-id': randomUUIDv7(),
-      connection: 'close',
-    })
-    .end(JSON.stringify(refused.body()));
+  response.writeHead(refused.status, lastHeaders()).end(JSON.stringify(refused.body()));
 }

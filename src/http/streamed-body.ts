@@ -16,9 +16,12 @@ export async function streamOf(
   request: FastifyRequest,
   reply: FastifyReply,
 ): Promise<Readable | undefined> {
-  if (request.method === 'HEAD') return undefined;
   const pieces = body[Symbol.asyncIterator]();
   const first = await pieces.next();
+  if (request.method === 'HEAD') {
+    await pieces.return?.();
+    return undefined;
+  }
   return Readable.from(sendable(first, pieces, request, reply));
 }
 

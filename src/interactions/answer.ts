@@ -1,6 +1,8 @@
+// interactions/: recording interactions one by one, and reading them back.
+
 import { interaction } from '../registry/interaction.ts';
 import { timeOfUuidV7 } from '../registry/uuid-v7.ts';
-import type { StoredInteraction } from '../store/interactions.ts';
+import type { StoredInteraction } from './interaction-rows.ts';
 
 /** An interaction as the API shows it: its id, every field of the resource, and when it was received. */
 export type InteractionAnswer = StoredInteraction & { readonly created: string };

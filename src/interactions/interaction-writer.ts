@@ -1,7 +1,12 @@
 import { RequestError } from '../errors.ts';
 import { limits } from '../limits.ts';
-import { insertInteractions, type NewInteraction } from '../store/interactions.ts';
-import { type Client, inOneTransaction, isUnavailable, leavesOutcomeOpen, type Pool } from '../store/pool.ts';
+import { type Client, isUnavailable, leavesOutcomeOpen, type OwnPool } from '../postgres/pool.ts';
+import { StallWatch } from '../postgres/stall-watch.ts';
+import { inOneTransaction } from '../postgres/transactions.ts';
+import { itemTypes } from '../registry/interaction.ts';
+import type { Traces } from '../traces/traces.ts';
+import { checkAndInsertInteractions, insertInteractions, type NewInteraction } from './interaction-rows.ts';
+import { KnownIds } from './known-ids.ts';
 
 /** Those of one organisation, which share a statement. */
 interface Group {
@@ -14,17 +19,26 @@ interface Waiting {
   /** True once it is committed, false where its item or its student does not exist. */
   readonly resolve: (written: boolean) => void;
   readonly reject: (error: unknown) => void;
+  /** Where its request is in its trace. */
+  readonly caller: Traces['current'];
+}
+
+/** What PostgreSQL found of one whose references were not known. */
+interface Found {
+  readonly added: NewInteraction;
+  readonly isWritten: boolean;
 }
 
 /**
- * Interactions that wait at the same time share a statement and its commit; each is answered only after it. A statement
- * holds one organisation, for on Citus the rows of several would be spread over every shard; statements of several
- * organisations share a commit. Nobody waits for company: with a connection free, an interaction is on its way when the
- * requests that have arrived with it are read, or enough of them, so that PostgreSQL works while the others are. The
- * connections are the writer's own, so that no upload can be in front of it.
+ * Queued interactions share a statement and its commit; each is answered after the commit. A statement holds one
+ * organisation, since on Citus the rows of several would be spread over every shard; statements of several organisations
+ * share a commit. There is no batching delay: with a connection free, the queue is flushed at the end of the event-loop
+ * turn, or as soon as enough are waiting, so that PostgreSQL works while the rest is read. The writer has its own
+ * connections, so that no upload is ahead of it.
  */
 export class InteractionWriter {
-  readonly #pool: Pool;
+  readonly #pool: OwnPool;
+  #known = new KnownIds();
   readonly #waiting = new Map<string, Waiting[]>();
   #waitingCount = 0;
   /** Those that wait and those that are being written. */
@@ -32,17 +46,35 @@ export class InteractionWriter {
   #writing = 0;
   #scheduled = false;
 
-  constructor(pool: Pool) {
+  /** Whether flushes end. */
+  readonly stallWatch = new StallWatch();
+  readonly #onFlush: (rows: number) => void;
+  readonly #traces: Traces | undefined;
+
+  constructor(pool: OwnPool, onFlush: (rows: number) => void = () => {}, traces?: Traces) {
     this.#pool = pool;
+    this.#traces = traces;
+    this.#onFlush = onFlush;
+    pool.on('error', () => this.forgetKnown());
+  }
+
+  /** Those in the queue and those that are being written. */
+  get waiting(): number {
+    return this.#count;
   }
 
   write(added: NewInteraction): Promise<boolean> {
-    if (this.#count >= limits.interactionsWaitingMax) return Promise.reject(new RequestError('overloaded'));
+    const waiting = this.#waiting.get(added.organisationId)?.length ?? 0;
+    const free = limits.interactionsWaitingMax - this.#count;
+    // An organisation may queue as much as is still free, so that there is always room for the others.
+    if (waiting >= free)
+      return Promise.reject(new RequestError(waiting > 0 ? 'too_many_requests' : 'overloaded'));
     this.#count++;
     return new Promise<boolean>((resolve, reject) => {
+      const one = { added, resolve, reject, caller: this.#traces?.current };
       const others = this.#waiting.get(added.organisationId);
-      if (others) others.push({ added, resolve, reject });
-      else this.#waiting.set(added.organisationId, [{ added, resolve, reject }]);
+      if (others) others.push(one);
+      else this.#waiting.set(added.organisationId, [one]);
       this.#waitingCount++;
       if (this.#waitingCount >= limits.interactionsAtOnce && this.#isFree()) this.#writeNext();
       else this.#schedule();
@@ -77,46 +109,58 @@ export class InteractionWriter {
     }
     const taken = limits.interactionsPerStatementMax - room;
     this.#waitingCount -= taken;
+    this.#onFlush(taken);
     this.#writing++;
-    void this.#writeGroups(groups).finally(() => {
+    void this.#flush(groups).finally(() => {
       this.#writing--;
       this.#count -= taken;
       if (this.#waiting.size > 0) this.#schedule();
     });
   }
 
+  /** It runs in whichever request came last, and is written for all of them. */
+  #flush(groups: readonly Group[]): Promise<void> {
+    const write = () => this.#writeGroups(groups);
+    if (!this.#traces) return write();
+    const callers = groups.flatMap(({ waiting }) => waiting.map(({ caller }) => caller));
+    return this.#traces.flush(callers, write);
+  }
+
   async #writeGroups(groups: readonly Group[]): Promise<void> {
     try {
-      const written = await this.#insert(groups);
-      for (const [at, { waiting }] of groups.entries())
-        for (const { added, resolve } of waiting) resolve(written[at]?.has(added.interactionId) ?? false);
+      const notWritten = await this.stallWatch.run(() => this.#insert(groups));
+      for (const { waiting } of groups)
+        for (const { added, resolve } of waiting) resolve(!notWritten.has(added));
     } catch (error) {
-      // What PostgreSQL refused wrote nothing. One row may be to blame, and its neighbours are not: each organisation is
-      // tried by itself, and then each row.
+      // A failed statement wrote nothing. One row may be the cause: each organisation is retried by itself, then each row.
       const parts = isUnavailable(error) || error instanceof RequestError ? [] : partsOf(groups);
       if (parts.length > 1) for (const part of parts) await this.#writeGroups([part]);
       else for (const { reject } of groups.flatMap(({ waiting }) => waiting)) reject(error);
     }
   }
 
-  /** The ids of those that were written, for each group. */
-  async #insert(groups: readonly Group[]): Promise<Set<string>[]> {
+  /** Returns those that were not written, for their item or their student does not exist. */
+  async #insert(groups: readonly Group[]): Promise<ReadonlySet<NewInteraction>> {
     // Until a connection is had nothing can have been written; once the statement is on its way, only the answer tells.
     const client = await this.#pool.connect();
+    const known = this.#known;
+    const statements = groups.flatMap((group) => statementsOf(group, known));
     try {
-      const statements = groups.map(({ organisationId, waiting }) => {
-        const added = waiting.map((one) => one.added);
-        return (on: Client) => insertInteractions(on, organisationId, added);
-      });
       const [first] = statements;
-      const written =
+      const found =
         first && statements.length === 1 ? [await first(client)] : await inOneTransaction(client, statements);
       client.release();
-      return written;
+      return learn(known, found.flat());
     } catch (error) {
       client.release(true);
+      if (isUnavailable(error) || leavesOutcomeOpen(error)) this.forgetKnown();
       throw leavesOutcomeOpen(error) ? new RequestError('outcome_unknown', { cause: error }) : error;
     }
+  }
+
+  /** A connection was lost, or another server answers: what is known came from one that may be gone. */
+  forgetKnown(): void {
+    this.#known = new KnownIds();
   }
 
   async close(): Promise<void> {
@@ -129,4 +173,47 @@ function partsOf(groups: readonly Group[]): Group[] {
   return groups.flatMap(({ organisationId, waiting }) =>
     waiting.map((one) => ({ organisationId, waiting: [one] })),
   );
+}
+
+/** PostgreSQL looks for the references of those alone that are not known to have them. */
+function statementsOf(
+  { organisationId, waiting }: Group,
+  knownIds: KnownIds,
+): ((client: Client) => Promise<Found[]>)[] {
+  const known: NewInteraction[] = [];
+  const others: NewInteraction[] = [];
+  for (const { added } of waiting) (isKnown(knownIds, added) ? known : others).push(added);
+  const insertKnown = async (client: Client) => {
+    await insertInteractions(client, organisationId, known);
+    return [];
+  };
+  const insertOthers = async (client: Client) => {
+    const written = await checkAndInsertInteractions(client, organisationId, others);
+    return others.map((added) => ({ added, isWritten: written.has(added.interactionId) }));
+  };
+  return [...(known.length > 0 ? [insertKnown] : []), ...(others.length > 0 ? [insertOthers] : [])];
+}
+
+function isKnown(
+  knownIds: KnownIds,
+  { organisationId, itemType, itemId, studentId }: NewInteraction,
+): boolean {
+  return (
+    knownIds.has(organisationId, itemTypes[itemType], itemId) &&
+    (studentId === null || knownIds.has(organisationId, 'customers', studentId))
+  );
+}
+
+/** Returns those that were not written. */
+function learn(knownIds: KnownIds, found: readonly Found[]): ReadonlySet<NewInteraction> {
+  const notWritten = new Set<NewInteraction>();
+  for (const { added, isWritten } of found) {
+    const { organisationId, itemType, itemId, studentId } = added;
+    if (!isWritten) notWritten.add(added);
+    else {
+      knownIds.add(organisationId, itemTypes[itemType], itemId);
+      if (studentId !== null) knownIds.add(organisationId, 'customers', studentId);
+    }
+  }
+  return notWritten;
 }

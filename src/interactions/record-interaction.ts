@@ -1,29 +1,32 @@
 import { createHash, randomUUIDv7 } from 'node:crypto';
 import { type Detail, RequestError } from '../errors.ts';
+import { ObjectReader } from '../json/object-reader.ts';
+import { endOfBody, findingFault, startOfJson } from '../json/parse-body.ts';
 import { limits } from '../limits.ts';
-import { canonicalJson } from '../registry/canonical-json.ts';
+import type { Client, Pool } from '../postgres/pool.ts';
+import { CommitUnconfirmed, inTransaction } from '../postgres/transactions.ts';
 import { eventTime, type ItemType, interaction, itemTypes } from '../registry/interaction.ts';
 import { type ResourceType, referenceNotFound } from '../registry/resources.ts';
-import { compileCheck, isRecord, type Row } from '../registry/validate.ts';
+import { type FieldProblem, makeCheck, type Row, unreadableRecord } from '../registry/validate.ts';
 import { type Warning, WarningCounter } from '../registry/warnings.ts';
-import { claimIdempotencyKey } from '../store/idempotency-keys.ts';
+import { type InteractionAnswer, interactionAnswer } from './answer.ts';
+import { type Claimed, claimIdempotencyKey } from './idempotency-keys.ts';
 import {
+  checkAndInsertInteractions,
   findInteraction,
-  insertInteractions,
   missingReferences,
   type NewInteraction,
   type StoredInteraction,
-} from '../store/interactions.ts';
-import { type Client, CommitUnconfirmed, inTransaction, type Pool } from '../store/pool.ts';
-import { type InteractionAnswer, interactionAnswer } from './answer.ts';
+} from './interaction-rows.ts';
 import type { InteractionWriter } from './interaction-writer.ts';
 
-const check = compileCheck(interaction);
 const fields = Object.keys(interaction);
+const reader = new ObjectReader(fields);
+const check = makeCheck(interaction);
 
 export interface InteractionRequest {
   readonly organisationId: string;
-  readonly body: unknown;
+  readonly body: Buffer | undefined;
   readonly idempotencyKey: string | undefined;
 }
 
@@ -35,6 +38,8 @@ export interface InteractionParts {
 export interface RecordedInteraction {
   readonly interaction: InteractionAnswer;
   readonly warnings: readonly Warning[];
+  /** Whether it was stored by an earlier request with the same Idempotency-Key. */
+  readonly isRepeated: boolean;
 }
 
 /** Records one interaction, or answers a repeated request as it was answered the first time. */
@@ -47,35 +52,47 @@ export async function recordInteraction(
   const stored =
     idempotencyKey === undefined
       ? await insertWithOthers(parts, added)
-      : await insertOnce(
-          parts.pool,
-          added,
-          idempotencyKey,
-          createHash('sha256').update(canonicalJson(body)).digest(),
-        );
-  return { interaction: interactionAnswer(stored), warnings: warnings.list() };
+      : await insertOnce(parts.pool, added, idempotencyKey);
+  const isRepeated = stored.interaction_id !== added.interactionId;
+  return { interaction: interactionAnswer(stored), warnings: warnings.list(), isRepeated };
 }
 
-function readInteraction(organisationId: string, body: unknown, warnings: WarningCounter): NewInteraction {
-  const { row, problems } = check(body, warnings.unknownField);
-  if (problems) {
-    const details: Detail[] = problems.map(({ field, code, message }) => ({
-      field: field ?? 'body',
-      code,
-      message,
-    }));
-    if (isRecord(body) && Object.hasOwn(body, 'records')) details.unshift(wrapped);
-    throw new RequestError('invalid_request', { details });
-  }
+function readInteraction(
+  organisationId: string,
+  body: Buffer | undefined,
+  warnings: WarningCounter,
+): NewInteraction {
+  if (body === undefined) throw refusal([unreadableRecord.not_an_object], false);
+  let isWrapped = false;
+  const { values, repeated, unreadable } = findingFault(body, () => {
+    const read = reader.read(body, startOfJson(body), (name) => {
+      warnings.unknownField(name);
+      isWrapped ||= name === 'records';
+    });
+    endOfBody(body, read.end);
+    return read;
+  });
+  if (unreadable) throw refusal([unreadableRecord[unreadable]], isWrapped);
+  const { row, problems } = check(values, repeated);
+  if (problems) throw refusal(problems, isWrapped);
   const instant = eventTime(fieldOf(row, 'event_timestamp') as string | number);
   if (instant === undefined) throw new Error('a checked event_timestamp names no instant');
   return {
     organisationId,
     interactionId: randomUUIDv7(),
     itemType: fieldOf(row, 'item_type') as ItemType,
+    itemId: fieldOf(row, 'item_id') as string,
+    studentId: fieldOf(row, 'student_id') as string | null,
     row,
     eventTime: instant,
   };
+}
+
+function refusal(problems: readonly FieldProblem[], isWrapped: boolean): RequestError {
+  const details = problems.map(
+    ({ field, code, message }): Detail => ({ field: field ?? 'body', code, message }),
+  );
+  return new RequestError('invalid_request', { details: isWrapped ? [wrapped, ...details] : details });
 }
 
 const wrapped: Detail = {
@@ -92,7 +109,7 @@ async function insertWithOthers(
   { pool, writer }: InteractionParts,
   added: NewInteraction,
 ): Promise<StoredInteraction> {
-  if (!(await writer.write(added))) throw await danglingReference(pool, added);
+  await untilReferencesExist(pool, added, () => writer.write(added));
   return storedForm(added);
 }
 
@@ -100,42 +117,73 @@ async function insertOnce(
   pool: Pool,
   added: NewInteraction,
   idempotencyKey: string,
-  bodySha256: Buffer,
 ): Promise<StoredInteraction> {
-  try {
-    return await inTransaction(pool, (client) => claimAndInsert(client, added, idempotencyKey, bodySha256));
-  } catch (error) {
-    if (error instanceof CommitUnconfirmed) throw new RequestError('outcome_unknown', { cause: error });
-    if (error instanceof NotWritten) throw await danglingReference(pool, added);
-    throw error;
+  // What will be stored, so that neither spaces nor the order of fields make a difference.
+  const bodySha256 = createHash('sha256').update(JSON.stringify(added.row)).digest();
+  let stored: StoredInteraction | undefined;
+  await untilReferencesExist(pool, added, async () => {
+    stored = await claimAndInsert(pool, added, idempotencyKey, bodySha256);
+    return stored !== undefined;
+  });
+  return stored as StoredInteraction;
+}
+
+/**
+ * Runs `write` until it has written. Where it has not, a reference should be missing, and that is the answer; if none is,
+ * the item or the student was stored in this very moment, and it is tried again.
+ */
+async function untilReferencesExist(
+  pool: Pool,
+  added: NewInteraction,
+  write: () => Promise<boolean>,
+): Promise<void> {
+  for (let attempt = 1; !(await write()); attempt++) {
+    const details = await missingDetails(pool, added);
+    if (details.length > 0) throw new RequestError('invalid_request', { details });
+    if (attempt === limits.interactionAttemptsMax) throw new RequestError('internal');
   }
 }
 
-/** Rolls the claim back: only what succeeded is remembered. */
-class NotWritten extends Error {}
-
+/** Undefined, and nothing is claimed, where a reference is missing: only what succeeded is remembered. */
 async function claimAndInsert(
-  client: Client,
+  pool: Pool,
   added: NewInteraction,
   idempotencyKey: string,
   bodySha256: Buffer,
-): Promise<StoredInteraction> {
+): Promise<StoredInteraction | undefined> {
   const now = new Date();
-  const claim = await claimIdempotencyKey(client, {
+  const claim = {
     organisationId: added.organisationId,
     idempotencyKey,
     bodySha256,
     interactionId: added.interactionId,
     now,
     forgottenBefore: new Date(now.getTime() - limits.idempotencyKeyLifeMs),
-  });
-  if (claim.claimed) {
-    const written = await insertInteractions(client, added.organisationId, [added]);
-    if (written.size === 0) throw new NotWritten();
-    return storedForm(added);
+  };
+  try {
+    return await inTransaction(pool, async (client) => {
+      const claimed = await claimIdempotencyKey(client, claim);
+      if (!claimed.claimed) return firstAnswer(client, added.organisationId, claimed);
+      const written = await checkAndInsertInteractions(client, added.organisationId, [added]);
+      if (written.size === 0) throw new NotWritten();
+      return storedForm(added);
+    });
+  } catch (error) {
+    if (error instanceof NotWritten) return undefined;
+    throw error instanceof CommitUnconfirmed ? new RequestError('outcome_unknown', { cause: error }) : error;
   }
-  if (!claim.sameBody) throw new RequestError('idempotency_key_reused');
-  const first = await findInteraction(client, added.organisationId, claim.interactionId);
+}
+
+/** Rolls the claim back. */
+class NotWritten extends Error {}
+
+async function firstAnswer(
+  client: Client,
+  organisationId: string,
+  { interactionId, sameBody }: Claimed & { readonly claimed: false },
+): Promise<StoredInteraction> {
+  if (!sameBody) throw new RequestError('idempotency_key_reused');
+  const first = await findInteraction(client, organisationId, interactionId);
   if (!first) throw new Error('an idempotency key names an interaction that is not there');
   return first;
 }
@@ -147,18 +195,15 @@ function storedForm({ interactionId, row }: NewInteraction): StoredInteraction {
   return stored;
 }
 
-async function danglingReference(
+async function missingDetails(
   pool: Pool,
-  { organisationId, itemType, row }: NewInteraction,
-): Promise<RequestError> {
-  const itemId = fieldOf(row, 'item_id') as string;
-  const studentId = fieldOf(row, 'student_id') as string | null;
+  { organisationId, itemType, itemId, studentId }: NewInteraction,
+): Promise<Detail[]> {
   const missing = await missingReferences(pool, organisationId, itemType, itemId, studentId);
-  const details: Detail[] = [];
-  if (missing.student) details.push(notFound('student_id', 'customers'));
-  if (missing.item) details.push(notFound('item_id', itemTypes[itemType]));
-  // Neither is missing where it was stored in this very moment: then sending it again is all there is to say.
-  return details.length > 0 ? new RequestError('invalid_request', { details }) : new RequestError('internal');
+  return [
+    ...(missing.student ? [notFound('student_id', 'customers')] : []),
+    ...(missing.item ? [notFound('item_id', itemTypes[itemType])] : []),
+  ];
 }
 
 function notFound(field: string, type: ResourceType): Detail {

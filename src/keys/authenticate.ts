@@ -1,6 +1,6 @@
 import { timingSafeEqual } from 'node:crypto';
 import { RequestError } from '../errors.ts';
-import type { OrganisationLimits } from '../store/api-keys.ts';
+import type { OrganisationLimits } from './api-keys.ts';
 import type { FailedKeys } from './failed-keys.ts';
 import { hashKey, keyIdOf } from './key-format.ts';
 import type { KnownKey, KnownKeys } from './known-keys.ts';

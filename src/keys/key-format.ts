@@ -35,10 +35,10 @@ export function keyIdOf(key: string): string | undefined {
     : undefined;
 }
 
-const idPattern = new RegExp(`^[0-9A-Za-z]{${keyIdLength}}$`);
+export const keyIdPattern = new RegExp(`^[0-9A-Za-z]{${keyIdLength}}$`);
 
 export function isKeyId(text: string): boolean {
-  return idPattern.test(text);
+  return keyIdPattern.test(text);
 }
 
 /** A key has 256 random bits, so a plain hash is as strong as a slow one would be. */

@@ -1,6 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { RequestError } from '../errors.ts';
 import { limits } from '../limits.ts';
+import type { Pool } from '../postgres/pool.ts';
+import { Turns } from '../turns.ts';
 import {
   changedApiKeys,
   findApiKey,
@@ -8,9 +10,7 @@ import {
   noteApiKeysUsed,
   type OrganisationLimits,
   type StoredKey,
-} from '../store/api-keys.ts';
-import type { Pool } from '../store/pool.ts';
-import { Turns } from './turns.ts';
+} from './api-keys.ts';
 
 /** A key as a process remembers it. */
 export interface KnownKey {
@@ -32,24 +32,41 @@ interface Entry {
 }
 
 /**
- * Keys that were looked up before, so that a request costs no query for its key. What the operator changes is asked for
- * every other second and forgotten here; where that cannot be asked, what is remembered counts for nothing after four.
- * What was not found is not remembered.
+ * Caches keys, so that a request costs no query for its key. Changed keys are polled for every other second and dropped;
+ * if polling has failed for four seconds, cached keys are no longer trusted. Keys that were not found are not cached.
  */
 export class KnownKeys {
   readonly #pool: Pool;
   readonly #entries = new Map<string, Entry>();
   readonly #used = new Set<string>();
   /** One connection fewer than there are: the question what changed does not wait for anyone's look-up. */
-  readonly #turns = new Turns(limits.keyConnectionsMax - 1, limits.keyLookUpsWaitingMax);
+  readonly #turns = new Turns({
+    atOnce: limits.keyConnectionsMax - 1,
+    waitingMax: limits.keyLookUpsWaitingMax,
+  });
   #since: string | null = null;
+  #server: string | undefined;
+  readonly #onOtherServer: () => void;
   /** What was told the last time, which may be told again. */
   #told: Pick<KeyChanges, 'keys' | 'organisations'> = { keys: new Map(), organisations: new Map() };
   #askedMs = Number.NEGATIVE_INFINITY;
+  #hits = 0;
+  #misses = 0;
 
   /** The pool is for keys alone: behind everyone's uploads, the question what changed would come too late. */
-  constructor(pool: Pool) {
+  constructor(pool: Pool, onOtherServer = () => {}) {
     this.#pool = pool;
+    this.#onOtherServer = onOtherServer;
+  }
+
+  /** How often a key was known and how often not, and how long ago the last answer was to what changed. */
+  get state(): { readonly hits: number; readonly misses: number; readonly changesAgeMs: number } {
+    return { hits: this.#hits, misses: this.#misses, changesAgeMs: performance.now() - this.#askedMs };
+  }
+
+  /** Since the last poll for changes that succeeded, once there was one. */
+  get stalledMs(): number {
+    return Number.isFinite(this.#askedMs) ? performance.now() - this.#askedMs : 0;
   }
 
   /** `mayLookUp` is asked when a query is about to be made, and refuses by throwing. */
@@ -69,6 +86,7 @@ export class KnownKeys {
     // The first of them is the one that was used longest ago.
     this.#entries.delete(keyId);
     this.#entries.set(keyId, entry);
+    this.#hits++;
     return entry.found;
   }
 
@@ -87,20 +105,24 @@ export class KnownKeys {
   }
 
   /** Asks what changed, now and from now on; returns how to stop. */
-  watch(onError: (error: unknown) => void): () => Promise<void> {
+  watch(onError: (error: unknown) => void, onAnswer = () => {}): () => Promise<void> {
     const stopping = new AbortController();
-    const running = this.#keepAsking(stopping.signal, onError);
+    const running = this.#keepAsking(stopping.signal, onError, onAnswer);
     return async () => {
       stopping.abort();
       await running;
     };
   }
 
-  async #keepAsking(stopping: AbortSignal, onError: (error: unknown) => void): Promise<void> {
+  async #keepAsking(
+    stopping: AbortSignal,
+    onError: (error: unknown) => void,
+    onAnswer: () => void,
+  ): Promise<void> {
     for (let isLast = false; ; ) {
       const dueMs = performance.now() + limits.keyChangesIntervalMs;
-      if (!isLast) await this.#forgetChanged().catch(onError);
-      await this.#writeUses().catch(onError);
+      const asked = isLast ? Promise.resolve() : this.#forgetChanged();
+      await asked.then(() => this.#writeUses()).then(onAnswer, onError);
       if (isLast) return;
       const waitMs = Math.max(0, dueMs - performance.now());
       await sleep(waitMs, undefined, { signal: stopping }).catch(() => {});
@@ -114,7 +136,9 @@ export class KnownKeys {
   }
 
   #lookUp(keyId: string, mayLookUp: () => Promise<void>): Promise<KnownKey | undefined> {
-    const found = this.#turns.take(async () => {
+    this.#misses++;
+    // Whose key it is will be known only then.
+    const found = this.#turns.take('', async () => {
       await mayLookUp();
       const stored = await findApiKey(this.#pool, keyId);
       return stored && knownKey(stored);
@@ -146,9 +170,11 @@ export class KnownKeys {
   async #forgetChanged(): Promise<void> {
     const askedMs = performance.now();
     const changes = await changedApiKeys(this.#pool, this.#since);
-    const { upTo, keys, organisations } = changes;
-    // A database that was restored, or another one in its place, counts its transactions from an earlier one.
-    const isOther = this.#since !== null && BigInt(upTo) < BigInt(this.#since);
+    const { upTo, server, keys, organisations } = changes;
+    // A server that was restored or took over may lack the last commits, and behind a pooler no connection tells of it.
+    const isOther = this.#server !== undefined && server !== this.#server;
+    this.#server = server;
+    if (isOther) this.#onOtherServer();
     if (isOther || askedMs - this.#askedMs >= limits.keyChangesUnknownMs) this.#entries.clear();
     for (const keyId of news(keys, this.#told.keys)) this.#entries.delete(keyId);
     const changed = news(organisations, this.#told.organisations);

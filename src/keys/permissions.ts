@@ -16,10 +16,13 @@ export const allPermissions: readonly Permission[] = [
   'interactions:read',
 ];
 
-const known: ReadonlySet<string> = new Set([
+/** Every permission there is. */
+export const permissions: readonly Permission[] = [
   ...allPermissions,
-  ...resourceTypes.map((type) => `data:write:${type}`),
-]);
+  ...resourceTypes.map((type) => `data:write:${type}` as const),
+];
+
+const known: ReadonlySet<string> = new Set(permissions);
 
 export function isPermission(value: string): value is Permission {
   return known.has(value);

@@ -92,9 +92,7 @@ function tooMany(what: Limited, quota: number, points: number, refusal: RateLimi
       ? `Split it: no more than ${quota} can pass at once.`
       : `Send the request again in ${wait} s, and fewer at a time.`;
   return new RequestError('too_many_requests', {
-    message:
-      `This organisation may send ${quota} ${what} in ${limits.limitWindowSeconds} seconds, and this would be more; ` +
-      `nothing was stored. ${advice}`,
+    message: `This organisation may send ${quota} ${what} in ${limits.limitWindowSeconds} seconds, and this would be more. ${advice}`,
     headers: { ...headersOf(what, quota, refusal), 'retry-after': String(wait) },
   });
 }

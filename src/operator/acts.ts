@@ -1,19 +1,22 @@
-import { hashKey, makeKey } from '../keys/key-format.ts';
+// operator/: what an operator can do to organisations and keys, for the command line and the admin API.
+
 import {
   endApiKeyAfter,
   findListedKey,
   insertApiKey,
   type ListedKey,
   revokeApiKey,
-} from '../store/api-keys.ts';
-import { insertAuditEntry } from '../store/audit-log.ts';
+} from '../keys/api-keys.ts';
+import { hashKey, makeKey } from '../keys/key-format.ts';
+import type { Client, Pool } from '../postgres/pool.ts';
+import { inTransaction } from '../postgres/transactions.ts';
+import { insertAuditEntry } from './audit-log.ts';
 import {
   findOrganisation,
   insertOrganisation,
   type Organisation,
   updateOrganisation,
-} from '../store/organisations.ts';
-import { type Client, inTransaction, type Pool } from '../store/pool.ts';
+} from './organisations.ts';
 
 /** Who acts, as the audit log names them. */
 export interface Operator {

@@ -25,6 +25,10 @@ export function permissionsOf(given: readonly string[]): Permission[] {
   return [...new Set(given)] as Permission[];
 }
 
+/** No control characters and no separators of lines; written so that every dialect of patterns reads it. */
+const oneLine = '^[^\\u0000-\\u001f\\u007f-\\u009f\\u2028\\u2029]*$';
+const oneLinePattern = new RegExp(oneLine);
+
 export const organisationName = line(limits.organisationNameCodePointsMax);
 export const keyLabel = line(limits.keyLabelCodePointsMax);
 
@@ -32,8 +36,8 @@ export const keyLabel = line(limits.keyLabelCodePointsMax);
 function line(codePointsMax: number): Field {
   const field = text({ codePointsMax });
   const read = (value: unknown) =>
-    typeof value === 'string' && /[\p{Cc}\p{Zl}\p{Zp}]/u.test(value) ? hasControls : field.read(value);
-  return { ...field, read };
+    typeof value === 'string' && !oneLinePattern.test(value) ? hasControls : field.read(value);
+  return { ...field, schema: { ...field.schema, pattern: oneLine }, read };
 }
 
 const hasControls: Problem = {

@@ -1,3 +1,5 @@
+// registry/: what a record is: kinds of field, the record types, checks. Pure.
+
 import { type Static, type TSchema, Type } from 'typebox';
 import { limits } from '../limits.ts';
 import { readDate, readDateTime } from './times.ts';
@@ -5,7 +7,7 @@ import { readDate, readDateTime } from './times.ts';
 /** What a field's value becomes once checked: what the column stores. Days and instants are counts; see times.ts. */
 export type Scalar = string | number | bigint | boolean;
 
-/** Why a value was refused. One object per reason and field kind, so a refusal allocates nothing. */
+/** Why a value failed. One object per reason and field kind, so a failure allocates nothing. */
 export interface Problem {
   readonly code: ProblemCode;
   readonly message: string;
@@ -22,6 +24,8 @@ export const problemCodes = [
   'reference_not_found',
   'not_an_object',
   'nested_too_deeply',
+  'record_too_large',
+  'repeated_field',
 ] as const;
 export type ProblemCode = (typeof problemCodes)[number];
 
@@ -39,7 +43,7 @@ export interface Field<S extends TSchema = TSchema, R extends boolean = boolean>
   readonly required: R;
   /** The type that must already hold this id, where the specification's dependency table names one. */
   readonly references?: string;
-  /** What an omitted value is stored as; null unless said otherwise. */
+  /** What an omitted value is stored as; default null. */
   readonly fallback?: Scalar;
   /** How its value may be read from the bytes of a body, where it is written in the usual way; see plain-reader.ts. */
   readonly plain?: Plain;
@@ -122,19 +126,23 @@ export function uuid(options: Description = {}) {
 /** A UUID that must already be stored as a record of the type named. */
 export function reference<T extends string>(references: T, options: Description = {}) {
   const description = options.description ?? `must reference an existing record of \`${references}\``;
-  return { ...uuid({ description }), references } satisfies Field;
+  const field = uuid({ description });
+  // For programs: tools that upload files take from it what goes first.
+  return { ...field, schema: { ...field.schema, 'x-references': references }, references } satisfies Field;
 }
 
 const badCharacters: Problem = {
   code: 'invalid_characters',
   message: 'must not contain a NUL character or half of a surrogate pair',
 };
+/** Half of a surrogate pair cannot be written in UTF-8, so a pattern need not name it. */
+const withoutNul = '^[^\\u0000]*$';
 
 export function text(options: Description & { codePointsMax?: number } = {}) {
   const { codePointsMax = limits.textCodePointsMax, ...rest } = options;
   const tooLong: Problem = { code: 'too_long', message: `must be at most ${codePointsMax} characters long` };
   return {
-    schema: Type.String({ minLength: 1, maxLength: codePointsMax, ...rest }),
+    schema: Type.String({ minLength: 1, maxLength: codePointsMax, pattern: withoutNul, ...rest }),
     column: 'text',
     // As many bytes are never more characters.
     plain: { kind: 'text', bytesMax: codePointsMax },
@@ -172,6 +180,16 @@ export function country(options: Description = {}) {
   } satisfies Field;
 }
 
+const noSuchDay: Problem = {
+  code: 'invalid_format',
+  message: 'names a day that the calendar does not have; check its year, month and day',
+};
+
+/** Whether it is written well, but for a day like the 30th of February. */
+function namesNoDay(value: string): boolean {
+  return /^\d{4}-\d\d-\d\d($|T)/i.test(value) && readDate(value.slice(0, 10)) === undefined;
+}
+
 const notDate: Problem = {
   code: 'invalid_format',
   message: 'must be a day of the calendar written as YYYY-MM-DD, such as 2004-02-29',
@@ -183,7 +201,10 @@ export function date(options: Description = {}) {
     column: 'date',
     plain: { kind: 'date' },
     required: true,
-    read: (value) => (typeof value === 'string' ? (readDate(value) ?? notDate) : wantsString),
+    read(value) {
+      if (typeof value !== 'string') return wantsString;
+      return readDate(value) ?? (namesNoDay(value) ? noSuchDay : notDate);
+    },
   } satisfies Field;
 }
 
@@ -199,7 +220,10 @@ export function dateTime(options: Description = {}) {
     column: 'timestamptz',
     plain: { kind: 'dateTime' },
     required: true,
-    read: (value) => (typeof value === 'string' ? (readDateTime(value) ?? notDateTime) : wantsString),
+    read(value) {
+      if (typeof value !== 'string') return wantsString;
+      return readDateTime(value) ?? (namesNoDay(value) ? noSuchDay : notDateTime);
+    },
   } satisfies Field;
 }
 
@@ -266,7 +290,7 @@ export function integer(options: { minimum: number; maximum: number } & Descript
 const notFlag: Problem = { code: 'invalid_value', message: 'must be true or false' };
 
 /** True or false written as a word, as a query parameter is. */
-export function flag(options: Description = {}) {
+export function flag(options: Description & { readonly examples?: readonly boolean[] } = {}) {
   return {
     schema: Type.Boolean({ ...options }),
     column: 'bool',

@@ -73,7 +73,7 @@ export function readDateTimeBytes(bytes: Uint8Array, from: number, end: number):
       at = endOfFraction;
     }
   }
-  // A leap second has no place in the time that PostgreSQL and POSIX count, so 60 is refused.
+  // A leap second has no place in the time that PostgreSQL and POSIX count, so 60 fails.
   if (!(hour <= 23 && minute <= 59 && second <= 59)) return undefined;
   const offsetMinutes = readOffset(bytes, at, end);
   if (offsetMinutes === undefined) return undefined;

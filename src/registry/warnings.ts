@@ -16,11 +16,12 @@ export class WarningCounter {
   #updatedInFuture = 0;
 
   readonly unknownField = (name: string): void => {
-    const cut = shownName(name);
-    const count = this.#unknownFields.get(cut);
-    if (count === undefined && this.#unknownFields.size >= limits.unknownFieldNamesMax)
-      this.#moreUnknownFields++;
-    else this.#unknownFields.set(cut, (count ?? 0) + 1);
+    // Most names are shown as they are, and when there are many, most are only counted.
+    const isFull = this.#unknownFields.size >= limits.unknownFieldNamesMax;
+    const shown = this.#unknownFields.has(name) ? name : shownName(name);
+    const count = this.#unknownFields.get(shown);
+    if (count === undefined && isFull) this.#moreUnknownFields++;
+    else this.#unknownFields.set(shown, (count ?? 0) + 1);
   };
 
   updatedInFuture(): void {
@@ -48,10 +49,17 @@ export class WarningCounter {
 
 /**
  * A name that was sent, as an answer may repeat it: cut between characters, never within one (two UTF-16 units a
- * character are the most there are), and without a key that was put in its place.
+ * character are the most there are), and without a key that was put in its place. Receipts keep answers, and PostgreSQL
+ * cannot look into JSON that has a NUL or half of a surrogate pair in it.
  */
 export function shownName(name: string): string {
   const charactersMax = limits.unknownFieldNameCharactersMax;
-  const harmless = name.slice(0, charactersMax * 2).replace(/intake_\w+/g, 'intake_…');
+  const isReadable = !name.includes('\0') && name.isWellFormed();
+  if (name.length <= charactersMax && !name.includes('intake_') && isReadable) return name;
+  const harmless = name
+    .slice(0, charactersMax * 2)
+    .replace(/intake_\w+/g, 'intake_…')
+    .replaceAll('\0', '\ufffd')
+    .toWellFormed();
   return harmless.length <= charactersMax ? harmless : Array.from(harmless).slice(0, charactersMax).join('');
 }

@@ -133,8 +133,14 @@ describe('the port', () => {
 
 describe('what is no operation', () => {
   it('is 404', async () => {
-    for (const path of ['/', '/admin', '/admin/v1', '/admin/v1/nothing', '/admin/v1/organisations/a/b'])
-      expectError(await admin.get(path), 404);
+    for (const path of ['/admin', '/admin/v1', '/admin/v1/nothing', '/admin/v1/organisations/a/b']) {
+      const answer = await admin.get(path);
+      expectError(answer, 404);
+      expect(answer.body.message).toContain('/docs');
+    }
+    const slashed = await admin.get('/admin/v1/organisations/');
+    expectError(slashed, 404);
+    expect(slashed.body.message).toContain('use /admin/v1/organisations, without the slash');
   });
 
   it('is 405 for another method, with the ones there are', async () => {
@@ -152,6 +158,14 @@ describe('what is no operation', () => {
     expectError(await send('{"slug": "texted"}', 'text/plain'), 415);
     expect((await admin.get('/admin/v1/organisations/texted')).status).toBe(404);
   });
+});
+
+it('61a: of two Authorization headers neither counts: 400', async () => {
+  for (const second of [adminToken, 'nonsense']) {
+    const headers = `Authorization: Bearer ${adminToken}\r\nauthorization: Bearer ${second}\r\n`;
+    const head = `GET /admin/v1/organisations HTTP/1.1\r\nHost: localhost\r\n${headers}\r\n`;
+    expectError(await sendRaw(server.adminUrl, head), 400);
+  }
 });
 
 describe('the description', () => {
@@ -183,7 +197,8 @@ describe('the description', () => {
 
   it('names every status that is answered', async () => {
     for (const route of routes) {
-      const { status } = await call(admin, route);
+      const { status, headers } = await call(admin, route);
+      expect(headers.get('cache-control')).toBe('no-store');
       const { responses } = committed.paths[route[1]][route[0].toLowerCase()];
       expect(Object.keys(responses)).toEqual(expect.arrayContaining(['401', String(status)]));
     }

@@ -3,18 +3,20 @@ import { validate } from '@scalar/openapi-parser';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Answer, type Api, apiOf } from '../support/api.ts';
 import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
+import { type DescribedParameter, describedParameters } from '../support/described-parameters.ts';
 import { recordTypes } from './record-types.ts';
 
 interface Described {
   readonly operationId: string;
   readonly security?: unknown[];
-  readonly parameters?: readonly { name: string; in: string; required?: boolean }[];
+  readonly parameters?: readonly (DescribedParameter | { $ref: string })[];
   readonly requestBody?: { content: { 'application/json': { examples: { example: { value: unknown } } } } };
   readonly responses: Record<string, unknown>;
 }
 
 const committed = JSON.parse(readFileSync(new URL('../../openapi.json', import.meta.url), 'utf8')) as {
   paths: Record<string, Record<string, Described>>;
+  components: Record<'schemas' | 'parameters', Record<string, unknown>>;
 };
 const operations = Object.entries(committed.paths).flatMap(([path, methods]) =>
   Object.entries(methods).map(([method, operation]) => ({ path, method: method.toUpperCase(), operation })),
@@ -66,6 +68,64 @@ it('describes the uploads of the types that the contract has, interactions and h
   );
 });
 
+it('is small enough to be read by a person and loaded by a tool', () => {
+  expect(readFileSync(new URL('../../openapi.json', import.meta.url)).length).toBeLessThan(250_000);
+});
+
+it('bounds every parameter: each text has a format, a pattern, a list of values or a length', () => {
+  const parameters = operations.flatMap(({ operation }) => describedParameters(committed, operation));
+  expect(parameters.length).toBeGreaterThan(50);
+  for (const { name, schema } of parameters) {
+    const { type, format, pattern, enum: values, maxLength, minimum, maximum } = schema;
+    if (type === 'string') expect([name, format ?? pattern ?? values ?? maxLength]).not.toContain(undefined);
+    if (type === 'integer') expect([name, minimum, maximum]).not.toContain(undefined);
+  }
+});
+
+it('lists the codes of everything that has a code', () => {
+  const withoutList: string[] = [];
+  let met = 0;
+  const visit = (schema: unknown, path: string): void => {
+    if (typeof schema !== 'object' || schema === null) return;
+    const { properties } = schema as { properties?: { code?: { enum?: unknown[]; $ref?: string } } };
+    const code = properties?.code;
+    const list = code?.$ref ? committed.components.schemas[code.$ref.split('/').at(-1)!] : code;
+    if (code) met++;
+    if (code && !(list as { enum?: unknown[] }).enum) withoutList.push(path);
+    for (const [name, inner] of Object.entries(schema)) visit(inner, `${path}.${name}`);
+  };
+  visit(committed.components.schemas, 'schemas');
+  expect(met).toBeGreaterThan(3);
+  expect(withoutList).toEqual([]);
+});
+
+it('names every status an operation can be answered with, and has no answer for all others', () => {
+  for (const { operation } of operations) {
+    const statuses = Object.keys(operation.responses);
+    expect(statuses).not.toContain('default');
+    expect(statuses).toEqual(expect.arrayContaining(['400', '408', '417', '431', '500', '503']));
+    if (!operation.security) expect(statuses).toEqual(expect.arrayContaining(['401', '403', '429']));
+  }
+});
+
+it.each(['openapi.json', 'admin-openapi.json'])(
+  '27: %s lists every error code once, with its status and what to do',
+  (file) => {
+    const { info, components } = JSON.parse(
+      readFileSync(new URL(`../../${file}`, import.meta.url), 'utf8'),
+    ) as { info: { description: string }; components: { schemas: Record<string, CodedSchema> } };
+    const listed = [...info.description.matchAll(/^\| `(\w+)` (\d{3}) \| [A-Z].+\. [A-Z].+\. \|$/gm)];
+    const codes = components.schemas.Error?.properties.code.enum;
+    expect(listed.map(([, code]) => code)).toEqual(codes);
+    expect(new Set(codes).size).toBe(codes?.length);
+    expect(codes?.length).toBeGreaterThan(20);
+  },
+);
+
+interface CodedSchema {
+  readonly properties: { readonly code: { readonly enum: readonly string[] } };
+}
+
 describe('every operation does what its example says', () => {
   const sent = new Map<string, Answer>();
 
@@ -108,11 +168,17 @@ describe('every operation does what its example says', () => {
     expect(Object.keys(operation.responses)).toContain(String(answer.status));
   });
 
+  it.each(operations.map(({ operation }) => operation))(
+    '$operationId: nobody keeps its answer',
+    (operation) => {
+      expect(sent.get(operation.operationId)?.headers.get('cache-control')).toBe('no-store');
+    },
+  );
+
   it.each(Object.keys(recordTypes))('what was uploaded of %s is read as the examples say', (type) => {
-    for (const operationId of [`get-${type}`, `list-${type}`]) {
-      const { operation } = operations.find((one) => one.operation.operationId === operationId)!;
-      expect(sent.get(operationId)?.body).toEqual(answerExampleOf(operation));
-    }
+    const example = storedExampleOf(type);
+    expect(sent.get(`get-${type}`)?.body).toEqual(example);
+    expect(sent.get(`list-${type}`)?.body).toEqual({ records: [example], next_cursor: null });
   });
 
   it('an example that was uploaded is a record created', () => {
@@ -125,9 +191,14 @@ describe('every operation does what its example says', () => {
   });
 });
 
-function answerExampleOf({ responses }: Described): unknown {
-  const { content } = responses[200] as { content: Record<string, { example: unknown }> };
-  return content['application/json']?.example;
+/** The example that stands at the schema of what is read. */
+function storedExampleOf(type: string): unknown {
+  const { operation } = operations.find((one) => one.operation.operationId === `get-${type}`)!;
+  const { content } = operation.responses[200] as {
+    content: { 'application/json': { schema: { $ref: string } } };
+  };
+  const name = content['application/json'].schema.$ref.replace('#/components/schemas/', '');
+  return (committed.components.schemas[name] as { examples: unknown[] }).examples[0];
 }
 
 function exampleOf({ requestBody }: Described): unknown {

@@ -227,6 +227,30 @@ describe('a dry run', () => {
     expect([real.status, countsOf(real)]).toEqual([200, [{ received: 1, created: 1 }]]);
   });
 
+  it('43: refuses the Idempotency-Key that the upload would refuse, and leaves it as it is', async () => {
+    const malformed = { 'idempotency-key': 'x'.repeat(256) };
+    expectError(await dryRun('tags', [newTag()], malformed), 400, ['Idempotency-Key']);
+    const headers = { 'idempotency-key': randomUUID() };
+    const records = [newTag(), badTag()];
+    const real = await api.post('/v1/data/tags', { records }, headers);
+    const before = await everyRowOf(server.databaseUrl);
+    expectError(await dryRun('tags', [newTag()], headers), 422);
+    expectError(await dryRun('keywords', records, headers), 422);
+    const same = await dryRun('tags', records, headers);
+    expect([same.status, countsOf(same)]).toEqual([207, [{ received: 2, unchanged: 1, failed: 1 }]]);
+    expect(same.body.request_id).not.toBe(real.body.request_id);
+    expect(await everyRowOf(server.databaseUrl)).toEqual(before);
+    expect((await api.post('/v1/data/tags', { records }, headers)).body).toEqual(real.body);
+  });
+
+  it('43: knows nothing of the keys of another organisation', async () => {
+    const headers = { 'idempotency-key': randomUUID() };
+    await api.post('/v1/data/tags', { records: [newTag()] }, headers);
+    const other = apiOf(server.url, await server.createKey(`${organisation}-other`));
+    const { status } = await other.post('/v1/data/tags?dry_run=true', { records: [newTag()] }, headers);
+    expect(status).toBe(200);
+  });
+
   it('is refused as a whole where the upload would be', async () => {
     expectError(await dryRun('tags', []), 400, ['records']);
     expectError(
@@ -237,6 +261,9 @@ describe('a dry run', () => {
       400,
       ['records'],
     );
+    expectError(await dryRun('tags', [newTag()], { 'idempotency-key': 'x'.repeat(256) }), 400, [
+      'Idempotency-Key',
+    ]);
     expectError(await dryRun('tag', [newTag()]), 404);
     const reader = apiOf(server.url, await server.createKey(organisation, 'data:read', 'data:write:shops'));
     expectError(await reader.post('/v1/data/tags?dry_run=true', { records: [newTag()] }), 403);

@@ -81,9 +81,8 @@ describe('connections', () => {
       socket.end(part);
       await new Promise((resolve) => socket.on('close', resolve).resume());
     }
-    const { status, headers } = await apiOf(server.url).get('/health/ready');
-    expect(status).toBe(200);
-    const last = headers.get('x-request-id')!;
+    expect((await apiOf(server.url).get('/health/ready')).status).toBe(200);
+    const last = (await apiOf(server.url).get('/v1/data')).headers.get('x-request-id')!;
     await expect.poll(() => server.log.some((line) => line.includes(last))).toBe(true);
     const { level, msg } = server.log.map((line) => JSON.parse(line)).find((line) => line.level >= 50) ?? {};
     expect({ level, msg }).toEqual({});

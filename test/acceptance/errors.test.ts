@@ -173,16 +173,38 @@ describe('compressed bodies', () => {
 
 describe('addresses', () => {
   it.each([
-    '/',
     '/nowhere',
     '/v1',
     '/v1/datas/shops',
     '/user-interactions/a/b',
-    '/v1/data/shops/',
+    '/v1/data/tags/x/',
+    '/v1/data/shops//',
     '//v1/data/shops',
-  ])('%s is 404', async (path) => {
-    expectError(await api.get(path), 404);
+  ])('%s is 404, and the answer says where the reference is', async (path) => {
+    const answer = await api.get(path);
+    expectError(answer, 404);
+    expect(answer.body.message).toContain('/docs');
   });
+
+  it.each(['/health/:a(b/', '/health/*a/', '/v1/requests/:a(b/', '/v1/requests/:request_id/'])(
+    '%s, which a router could take for a pattern, is 404',
+    async (path) => {
+      const { status, body } = await api.get(path);
+      expect([status, body.code]).toEqual([404, 'not_found']);
+      expect(body.message).not.toContain('(b');
+    },
+  );
+
+  it.each(['/v1/data/shops', '/user-interactions', '/v1/rejections/replay', '/health/live', '/v1/requests'])(
+    '%s with a slash at its end is 404, and the answer names it without, whatever the method',
+    async (path) => {
+      for (const method of ['GET', 'POST', 'DELETE']) {
+        const answer = await api.send(`${path}/?limit=1`, { method });
+        expectError(answer, 404);
+        expect(answer.body.message).toContain(`use ${path}, without the slash`);
+      }
+    },
+  );
 
   it.each(['nothing', 'Shops', 'shop', 'shop_tags', '', '__proto__', 'constructor'])(
     'the type %j is 404, and the answer lists the types there are',
@@ -258,13 +280,13 @@ describe('JSON made to do harm', () => {
     ['100,000 arrays as a field', 400, () => tag(`"name":${deep}`)],
     ['100,000 objects as an unknown field', 400, () => tag(`"name":"x","more":${deepObject}`)],
     ['100,000 arrays, not closed', 400, () => '['.repeat(100_000)],
-    ['a name of a megabyte', 200, () => tag(`"name":"x","${million}":1`)],
+    ['a name of a megabyte', 400, () => tag(`"name":"x","${million}":1`)],
     ['a megabyte in a field', 400, () => tag(`"name":"${million}"`)],
     ['a megabyte for an id', 400, () => `{"records":[{"tag_id":"${million}","name":"x"}]}`],
     ['a number of a megabyte', 400, () => tag(`"name":${'9'.repeat(1_000_000)}`)],
     [
       '100,000 unknown names',
-      200,
+      400,
       () => tag(`"name":"x",${[...Array(100_000).keys()].map((at) => `"k${at}":1`).join()}`),
     ],
     [
@@ -273,7 +295,7 @@ describe('JSON made to do harm', () => {
       () => `{"records":[${JSON.stringify(newTag())}],"records":[]}`,
     ],
     ['a field twice, the last of the wrong type', 400, () => tag('"name":"x","name":1')],
-    ['a field twice, the last right', 200, () => tag('"name":1,"name":"x"')],
+    ['a field twice, the last right', 400, () => tag('"name":1,"name":"x"')],
     ['__proto__ for records', 400, () => '{"__proto__":{"records":[{}]}}'],
     ['__proto__ of records', 400, () => '{"records":{"__proto__":[]}}'],
     ['__proto__ with a length', 400, () => '{"records":{"length":1,"0":{},"__proto__":[]}}'],
@@ -292,12 +314,18 @@ describe('JSON made to do harm', () => {
   it.each([
     ['100,000 arrays', deep],
     ['100,000 objects', deepObject],
+    ['10,000 arrays', nested(10_000)],
+    ['10,000 arrays in a field', `{"city":${nested(10_000)}}`],
     ['a name of a megabyte', `{"${million}":1}`],
     ['__proto__', '{"__proto__":{"item_type":"TAG"}}'],
-  ])('%s as an interaction is 400, with an Idempotency-Key or without', async (_what, body) => {
-    for (const more of [{}, { 'idempotency-key': randomUUID() }]) {
-      const headers = { 'content-type': 'application/json', ...more };
-      expect((await roomyApi.send('/user-interactions', { method: 'POST', headers, body })).status).toBe(400);
-    }
-  });
+  ])(
+    '%s as an interaction is 400, or 413 if it is large, with an Idempotency-Key or without',
+    async (_what, body) => {
+      for (const more of [{}, { 'idempotency-key': randomUUID() }]) {
+        const headers = { 'content-type': 'application/json', ...more };
+        const { status } = await roomyApi.send('/user-interactions', { method: 'POST', headers, body });
+        expect(status).toBe(body.length > 64 * 1024 ? 413 : 400);
+      }
+    },
+  );
 });

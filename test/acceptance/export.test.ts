@@ -50,6 +50,7 @@ async function exported(path: string, from = api): Promise<Record<string, unknow
   const { status, headers, body } = await from.get(path, lines);
   expect(status).toBe(200);
   expect(headers.get('content-type')).toBe('application/x-ndjson');
+  expect(headers.get('cache-control')).toBe('no-store');
   return recordsOf(body);
 }
 

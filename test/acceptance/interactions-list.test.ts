@@ -154,22 +154,18 @@ describe('the list', () => {
     );
   });
 
-  it('35: filters combine, several broad ones too once a narrow one is among them', async () => {
-    const query = { item_id: shop!, interaction_type: 'SHARE', item_type: 'SHOP', user_id: 'visitor & co+1' };
-    const expected = newestFirst((one) =>
-      Object.entries(query).every(([field, value]) => one[field] === value),
-    );
-    expect(expected.length).toBeGreaterThan(0);
-    expect(idsOf(await list(query))).toEqual(expected);
-  });
-
   it.each([
+    { item_id: shop!, interaction_type: 'SHARE', item_type: 'SHOP', user_id: 'visitor & co+1' },
     { interaction_type: 'SHARE', item_type: 'SHOP' },
     { interaction_type: 'SHARE', source: 'SERVICE' },
     { item_type: 'SHOP', source: 'SERVICE' },
     { interaction_type: 'SHARE', item_type: 'SHOP', source: 'SERVICE' },
-  ])('35: two broad filters without a narrow one are refused: %j', async (query) => {
-    expectError(await list(query as Record<string, string>), 400, Object.keys(query).slice(1));
+  ])('35: filters combine: %j', async (query) => {
+    const expected = newestFirst((one) =>
+      Object.entries(query).every(([field, value]) => one[field] === value),
+    );
+    expect(expected.length).toBeGreaterThan(0);
+    expect(idsOf(await list(query as Record<string, string>))).toEqual(expected);
   });
 });
 

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { type Api, apiOf } from '../support/api.ts';
 import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
 import { expectError } from '../support/expect-error.ts';
@@ -14,7 +14,7 @@ import {
 } from '../support/new-records.ts';
 import { overviewOf } from '../support/overview.ts';
 import { queryDatabase } from '../support/query-database.ts';
-import { discardRejections, listRejections, replayRejections } from '../support/rejections.ts';
+import { discardRejections, replayRejections } from '../support/rejections.ts';
 
 /** How much of each type an organisation has, exactly, at any moment: GET /v1/data. */
 
@@ -212,56 +212,13 @@ describe('under 20 uploads at the same time', () => {
   });
 });
 
-describe('after rejections were dropped for their age', () => {
-  it('no longer counts them', async () => {
-    await api.upload('tags', [newTag(), badTag(), badTag()]);
-    // One of them is moved to a week long past, for which a partition is made; a process drops such weeks when it starts.
-    const week = '2020_01_06';
-    const [low, high] = ['2020-01-06', '2020-01-13'].map(
-      (day) =>
-        `${Date.parse(day)
-          .toString(16)
-          .padStart(12, '0')
-          .replace(/^(.{8})/, '$1-')}-0000-0000-000000000000`,
-    );
-    await queryDatabase(
-      server.databaseUrl,
-      `create table rejections_${week} partition of rejections for values from ('${low}') to ('${high}')`,
-    );
-    const moved = await queryDatabase(
-      server.databaseUrl,
-      `update rejections set rejection_id = $1 where rejection_id = (
-         select min(rejection_id::text)::uuid from rejections join organisations using (organisation_id) where slug = $2)
-       returning rejection_id`,
-      [low!.replace('-0000-0000', '-7000-8000'), organisation],
-    );
-    expect(moved).toHaveLength(1);
-    expect(await listRejections(api)).toHaveLength(2);
-    const next = await startBuiltServer({ DATABASE_URL: server.databaseUrl });
-    try {
-      await expect.poll(async () => (await listRejections(api)).length, { timeout: 20_000 }).toBe(1);
-      await expect
-        .poll(async () => (await overviewOf(api)).tags!.open_rejections, { timeout: 5_000 })
-        .toBe(1);
-    } finally {
-      await next.stop();
-    }
-  });
-});
-
 describe('after the counts are rolled up', () => {
   const pending = async () =>
     (await queryDatabase(server.databaseUrl, 'select from record_count_changes')).length;
 
-  /** A process rolls up when it starts. */
-  async function rollUp(meanwhile: () => Promise<unknown> = async () => {}): Promise<void> {
-    const [next] = await Promise.all([startBuiltServer({ DATABASE_URL: server.databaseUrl }), meanwhile()]);
-    await next.stop();
-    const last = await startBuiltServer({ DATABASE_URL: server.databaseUrl });
-    await expect
-      .poll(pending, { timeout: 20_000 })
-      .toBe(0)
-      .finally(() => last.stop());
+  /** The server does it every ten seconds. */
+  async function rollUp(): Promise<void> {
+    await expect.poll(pending, { timeout: 20_000 }).toBe(0);
   }
 
   it('says the same as before, and adds what comes after', async () => {
@@ -285,19 +242,56 @@ describe('after the counts are rolled up', () => {
     expect(await overviewOf(api)).toEqual(after);
   });
 
-  it('says what is so while uploads go on', async () => {
-    const upload = () =>
-      api.upload(
-        'tags',
-        many(100, (at) => (at ? newTag() : badTag())),
+  it('says what is so while uploads go on, at every moment, and after each roll-up', {
+    timeout: 60_000,
+  }, async () => {
+    const [begun, answered] = [{ count: 0 }, { count: 0 }];
+    let isOver = false;
+    const keepUploading = async () => {
+      while (!isOver) {
+        begun.count++;
+        const records = many(100, (at) => (at ? newTag() : badTag()));
+        expect((await api.upload('tags', records)).status).toBe(207);
+        answered.count++;
+      }
+    };
+    const uploading = Promise.all(many(4, keepUploading));
+    /** What was rolled up so far; the rest is still in `record_count_changes`. */
+    const rolledUp = async () => {
+      const [row] = await queryDatabase<{ records: string }>(
+        server.databaseUrl,
+        `select records from record_counts join organisations using (organisation_id)
+         where slug = $1 and type = 'tags'`,
+        [organisation],
       );
-    await upload();
-    for (const uploads of [21, 41]) {
-      await rollUp(() => Promise.all(many(20, upload)));
-      expect((await overviewOf(api)).tags).toMatchObject({
-        records: uploads * 99,
-        open_rejections: uploads,
-      });
+      return Number(row?.records ?? 0);
+    };
+    onTestFinished(() => {
+      isOver = true;
+      return uploading.then(() => {});
+    });
+    const seen = new Set<number>();
+    const until = Date.now() + 40_000;
+    // Two roll-ups, each of them while uploads were going on before it and after.
+    while (seen.size < 3 && Date.now() < until) {
+      const atLeast = answered.count;
+      const tags = (await overviewOf(api)).tags ?? { records: 0, open_rejections: 0 };
+      const atMost = begun.count;
+      // The two are asked for one after the other.
+      for (const uploads of [tags.records / 99, tags.open_rejections]) {
+        expect(uploads).toBeGreaterThanOrEqual(atLeast);
+        expect(uploads).toBeLessThanOrEqual(atMost);
+      }
+      seen.add(await rolledUp());
     }
+    isOver = true;
+    await uploading;
+    expect(seen.size).toBe(3);
+    const uploads = answered.count;
+    expect(Math.max(...seen)).toBeLessThan(99 * uploads);
+    const everything = { records: 99 * uploads, open_rejections: uploads };
+    expect((await overviewOf(api)).tags).toMatchObject(everything);
+    await rollUp();
+    expect((await overviewOf(api)).tags).toMatchObject(everything);
   });
 });

@@ -48,6 +48,19 @@ async function expectReceipt(answer: Answer): Promise<Answer['body']> {
 }
 
 describe('the receipt of an upload', () => {
+  it('8: is there, and so is the repeated answer, where an unknown field has a name that cannot be stored', async () => {
+    const records = [newTag({ 'nul\0': 1, 'half\ud800': 1 })];
+    const headers = { 'idempotency-key': randomUUID() };
+    const answer = await api.post('/v1/data/tags', { records }, headers);
+    const { warnings } = answer.body.batches[0].data;
+    expect(warnings.map(({ field }: { field: string }) => field)).toEqual(['nul\ufffd', 'half\ufffd']);
+    expect((await expectReceipt(answer)).batches).toEqual(answer.body.batches);
+    expect(await api.post('/v1/data/tags', { records }, headers)).toMatchObject({
+      status: 200,
+      body: answer.body,
+    });
+  });
+
   it('has the answer again, and when, with which key, how large and how long', async () => {
     const records = [newTag({ name: 'Zoë 🎓' }), badTag(), newTag({ colour: 'green' }), null];
     const before = Date.now();

@@ -178,6 +178,7 @@ export async function storeReferenced(api: Api): Promise<StoredIds> {
 const literal = (JSON as unknown as { rawJSON(text: string): unknown }).rawJSON;
 
 const codePointsMaxOf = (kind: Kind): number => (kind === 'long text' ? 20_000 : 1_000);
+const signOf = (kind: Kind): string => (kind === 'long text' ? 'é' : '🎓'); // A record may not have 80,000 bytes.
 
 /** Values at the edge of what a kind allows, by name. */
 export function edgeValues({ kind, required }: FieldRule): Record<string, unknown> {
@@ -189,7 +190,7 @@ export function edgeValues({ kind, required }: FieldRule): Record<string, unknow
   };
   const text = {
     [`${max} letters`]: 'x'.repeat(max),
-    [`${max} emoji`]: '🎓'.repeat(max),
+    [`${max} ${signOf(kind)}`]: signOf(kind).repeat(max),
     'one blank': ' ',
     'a control character': '\u0001',
     ...(required ? {} : { 'an empty string': '' }),
@@ -317,7 +318,7 @@ export function badValues({ kind, required }: FieldRule): BadValue[] {
     invalid_format: wrongFormats[kind] ?? {},
     out_of_range: outOfRange[kind] ?? {},
     too_long: freeText
-      ? { 'one letter more': 'x'.repeat(max + 1), 'one emoji more': '🎓'.repeat(max + 1) }
+      ? { 'one letter more': 'x'.repeat(max + 1), 'one sign more': signOf(kind).repeat(max + 1) }
       : {},
     invalid_characters: freeText ? badCharacters : {},
   };

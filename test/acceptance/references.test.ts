@@ -210,6 +210,7 @@ describe.each([
     expect(status).toBe(400);
     expect(body).toEqual({
       error: 'Bad Request',
+      code: 'invalid_request',
       message: expect.stringMatching(/\S/),
       details: [{ field, code: 'reference_not_found', message: expect.stringContaining(`/v1/data/${to}`) }],
     });

@@ -36,8 +36,8 @@ it('a replay that stores a record settles what was rejected of it before, so tha
   );
 });
 
-it('a refused record that is nested deeply, or holds a number no double can, is listed as it was sent', async () => {
-  const nested = `${'['.repeat(5_000)}${']'.repeat(5_000)}`;
+it('a failed record that is nested, or holds a number no double can, is listed as it was sent', async () => {
+  const nested = `${'['.repeat(29)}${']'.repeat(29)}`;
   const sent = `{"tag_id":"${randomUUID()}","name":7,"deep":${nested},"huge":1e400,"exact":9007199254740993}`;
   const answer = await api.send('/v1/data/tags', {
     method: 'POST',
@@ -51,6 +51,29 @@ it('a refused record that is nested deeply, or holds a number no double can, is 
   expect(listed.status).toBe(200);
   expect(await listed.text()).toContain(`"record":${sent}`);
 });
+
+it.each([
+  ['is not JSON inside', 'what is this'],
+  ['has a NUL character inside', '\u0000'],
+])(
+  'a record that is nested too deeply and %s is listed without its text, and its page is JSON',
+  async (_what, inside) => {
+    const [deep, bad] = [newTag(), badTag()];
+    const nested = `${'['.repeat(40)}${inside}${']'.repeat(40)}`;
+    const text = JSON.stringify(deep).replace('}', `,"deep":${nested}}`);
+    const answer = await api.send('/v1/data/tags', {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: `{"records":[${text},${JSON.stringify(bad)}]}`,
+    });
+    expect(answer.status).toBe(400);
+    expect(await listRejections(api)).toMatchObject([
+      { id: deep.tag_id, record: null, errors: [{ code: 'nested_too_deeply' }] },
+      { id: bad.tag_id, record: bad },
+    ]);
+    expect((await replayRejections(api)).status).toBe(400);
+  },
+);
 
 it('a page of large records ends early, and the next goes on where it ended', async () => {
   const large = many(150, () => badTag({ note: 'x'.repeat(60_000) }));

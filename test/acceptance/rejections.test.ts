@@ -168,7 +168,8 @@ describe('what is hard to keep', () => {
     const record = { ...empty, note: 'x'.repeat(bytes - JSON.stringify(empty).length) };
     expect((await api.upload('tags', [record, badTag()])).status).toBe(400);
     const [rejection, other] = await listed();
-    expect(rejection).toMatchObject({ index: 0, id: record.tag_id, errors: [{ field: 'name' }] });
+    const error = kept ? { field: 'name', code: 'wrong_type' } : { field: null, code: 'record_too_large' };
+    expect(rejection).toMatchObject({ index: 0, id: record.tag_id, errors: [error] });
     expect(rejection!.record).toEqual(kept ? record : null);
     expect(other!.record).not.toBeNull();
   });

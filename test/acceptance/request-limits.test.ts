@@ -4,6 +4,8 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type Answer, apiOf } from '../support/api.ts';
 import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
 import { expectError } from '../support/expect-error.ts';
+import { inOneWindow, nextWindow } from '../support/in-one-window.ts';
+import { many } from '../support/new-records.ts';
 
 let server: BuiltServer;
 beforeAll(async () => {
@@ -31,32 +33,44 @@ function expectTooMany(answer: Answer, what: string): void {
 
 it('27b: a burst of twice the rate passes, more is 429 with Retry-After, and after that it passes again', async () => {
   const api = await newApi();
-  const answers = await Promise.all(Array.from({ length: 14 }, () => api.get('/user-interactions')));
+  const answers = await inOneWindow(() => Promise.all(many(14, () => api.get('/user-interactions'))));
   expect(answers.filter(({ status }) => status === 200)).toHaveLength(10);
   const refused = answers.find(({ status }) => status !== 200) as Answer;
   expectTooMany(refused, 'requests');
+  expect(refused.body.message).not.toMatch(/stored/);
   await sleep(Number(refused.headers.get('retry-after')) * 1_000 + 100);
   expect((await api.get('/user-interactions')).status).toBe(200);
 });
 
 it('27b: every answer tells the limit and what is left of it', async () => {
   const api = await newApi();
-  const first = await api.get('/user-interactions');
-  expect(first.headers.get('ratelimit-policy')).toBe('"requests";q=10;w=2');
-  expect(first.headers.get('ratelimit')).toMatch(/^"requests";r=9;t=[12]$/);
-  const missing = await api.get('/nowhere');
-  expect(missing.status).toBe(404);
-  expect(missing.headers.get('ratelimit')).toMatch(/^"requests";r=8;t=[12]$/);
+  const [first, missing] = await inOneWindow(async () => [
+    await api.get('/user-interactions'),
+    await api.get('/nowhere'),
+  ]);
+  expect(first!.headers.get('ratelimit-policy')).toBe('"requests";q=10;w=2');
+  expect(first!.headers.get('ratelimit')).toMatch(/^"requests";r=9;t=[12]$/);
+  expect(missing!.status).toBe(404);
+  expect(missing!.headers.get('ratelimit')).toMatch(/^"requests";r=8;t=[12]$/);
 });
 
 it('27b: records are counted too, and a refused upload stores nothing', async () => {
   const api = await newApi();
-  const records = tags(150);
-  expect((await api.upload('tags', records)).status).toBe(200);
-  const more = tags(60);
-  const refused = await api.upload('tags', more);
-  expectTooMany(refused, 'records');
-  await sleep(2_100);
+  let more = tags(60);
+  const [taken, refused, dry] = await inOneWindow(async () => {
+    more = tags(60);
+    return [
+      await api.upload('tags', tags(150)),
+      await api.upload('tags', more),
+      await api.post('/v1/data/tags?dry_run=true', { records: more }),
+    ];
+  });
+  expect(taken!.status).toBe(200);
+  expectTooMany(refused!, 'records');
+  expect(refused!.body.message).toMatch(/Nothing was stored\.$/);
+  expectTooMany(dry!, 'records');
+  expect(dry!.body.message).not.toMatch(/stored/);
+  await nextWindow();
   expect((await api.batch('tags', more)).counts).toMatchObject({ created: 60 });
 });
 
@@ -65,7 +79,7 @@ it('27b: interactions have a bucket of their own', async () => {
   const tag_id = randomUUID();
   await api.upload('tags', [{ tag_id, name: 'vegan' }]);
   const body = { interaction_type: 'SHARE', item_type: 'TAG', item_id: tag_id, event_timestamp: 1 };
-  const answers = await Promise.all(Array.from({ length: 24 }, () => api.post('/user-interactions', body)));
+  const answers = await inOneWindow(() => Promise.all(many(24, () => api.post('/user-interactions', body))));
   expect(answers.filter(({ status }) => status === 201)).toHaveLength(20);
   expectTooMany(answers.find(({ status }) => status !== 201) as Answer, 'interactions');
   expect((await api.get('/user-interactions')).status).toBe(200);
@@ -79,7 +93,10 @@ it('27b: the limit of one organisation is not felt by another', async () => {
 
 it('28: the request limit comes after the key and before the address', async () => {
   const api = await newApi();
-  await Promise.all(Array.from({ length: 12 }, () => api.get('/user-interactions')));
-  expectTooMany(await api.get('/nowhere'), 'requests');
+  const refused = await inOneWindow(async () => {
+    await Promise.all(many(12, () => api.get('/user-interactions')));
+    return api.get('/nowhere');
+  });
+  expectTooMany(refused, 'requests');
   expect((await apiOf(server.url).get('/nowhere')).status).toBe(401);
 });

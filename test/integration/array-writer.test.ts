@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import pg from 'pg';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { binaryArray } from '../../src/postgres/binary/array-writer.ts';
 import type { ColumnType, Scalar } from '../../src/registry/fields.ts';
 import { readDateTime } from '../../src/registry/times.ts';
-import { binaryArray } from '../../src/store/array-writer.ts';
 import { createTestDatabase } from '../support/database.ts';
 import { isoOf } from '../support/iso-of.ts';
 

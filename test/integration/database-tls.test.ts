@@ -73,7 +73,9 @@ describe('a PostgreSQL that serves TLS', () => {
   it('is not where it is of another', async () => {
     const { exitCode, stderr } = await migrate('localhost', other.certFile);
     expect(exitCode).toBe(1);
-    expect(stderr).toMatch(/^intake-server: PostgreSQL's certificate cannot be verified .* sslrootcert/);
+    expect(stderr).toMatch(
+      /^intake-server: the certificate of PostgreSQL at \S+ cannot be verified .* sslrootcert/,
+    );
     expect(stderr).not.toContain(databaseUrl.password);
   });
 

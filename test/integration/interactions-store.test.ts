@@ -1,103 +1,276 @@
 import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { keepHouse } from '../../src/interactions/housekeeping.ts';
+import { indexPartitions } from '../../src/interactions/interaction-partitions.ts';
+import { findInteraction } from '../../src/interactions/interaction-rows.ts';
 import { listPage } from '../../src/interactions/list-interactions.ts';
+import { limits } from '../../src/limits.ts';
+import { choresOf } from '../../src/maintenance/chores.ts';
+import type { Pool } from '../../src/postgres/pool.ts';
 import type { Scalar } from '../../src/registry/fields.ts';
 import { readDateTime } from '../../src/registry/times.ts';
 import { uuidFloor } from '../../src/registry/uuid-v7.ts';
 import { createTestApp, type TestApp } from '../support/app.ts';
 
 let test: TestApp;
+const doChores = async () => {
+  for (const chore of choresOf(test.pool, 30)) await chore.run();
+};
 let organisationId: string;
+const dayMs = 86_400_000;
+const today = Math.floor(Date.now() / dayMs) * dayMs;
+const [student, item, recommendation] = [randomUUID(), randomUUID(), randomUUID()];
+
+interface Stored extends Record<string, unknown> {
+  readonly interaction_id: string;
+}
+let stored: Stored[];
+
 beforeAll(async () => {
   test = await createTestApp();
   ({ organisationId } = await test.organisation('acme'));
+  // Days that were made when they were to come, and one month from before there were days.
+  for (const day of [3, 4, 5])
+    await attach(`interactions_day_${day}`, today - day * dayMs, today - (day - 1) * dayMs);
+  await attach('interactions_month', today - 35 * dayMs, today - 5 * dayMs);
   await test.pool.query(
     `insert into interactions (organisation_id, interaction_id, interaction_type, user_id, student_id, item_type, item_id,
        event_timestamp, event_time, source, recommendation_id)
-     select $1, (left(uuid_floor(now() - n * interval '1 minute')::text, 14) || '7' || right(gen_random_uuid()::text, 21))::uuid,
-       (array['FILTER_CLICK', 'SHARE', 'PAGE_VIEW', 'DISCOUNT_CODE'])[1 + n % 4], 'user-' || n % 500, gen_random_uuid(),
-       (array['TAG', 'OFFER', 'SHOP', 'KEYWORD'])[1 + n % 4], gen_random_uuid(), '1', now(),
-       case when n % 50 = 0 then 'SERVICE' end, case when n % 50 = 0 then gen_random_uuid() end
+     select $1, (left(uuid_floor(now() - n * interval '30 seconds')::text, 14) || '7' || right(gen_random_uuid()::text, 21))::uuid,
+       (array['FILTER_CLICK', 'SHARE', 'PAGE_VIEW', 'DISCOUNT_CODE'])[1 + n % 4], 'user-' || n % 500,
+       case when n % 100 = 7 then $2::uuid when n % 3 > 0 then gen_random_uuid() end,
+       (array['TAG', 'OFFER', 'SHOP', 'KEYWORD'])[1 + n % 4], case when n % 10 = 7 then $3::uuid else gen_random_uuid() end,
+       '1', now(), case when n % 50 = 0 then 'SERVICE' end, case when n % 5000 = 7 then $4::uuid end
      from generate_series(1, 20000) as n`,
-    [organisationId],
+    [organisationId, student, item, recommendation],
   );
   await test.pool.query('analyze interactions');
+  const { rows } = await test.pool.query<Stored>('select * from interactions order by interaction_id desc');
+  stored = rows;
 });
 afterAll(() => test.close());
 
-/** The conditions by which PostgreSQL would enter its indexes for the very statement that a list makes. */
-async function indexConditions(query: Record<string, Scalar>): Promise<string[]> {
-  let plan: string[] = [];
+async function attach(name: string, fromMs: number, toMs: number): Promise<void> {
+  const [first, end] = [uuidFloor(fromMs), uuidFloor(toMs)];
+  await test.pool.query(`create table ${name} (like interactions including indexes)`);
+  await test.pool.query(
+    `alter table interactions attach partition ${name} for values from ('${first}') to ('${end}')`,
+  );
+  await test.pool.query('insert into interaction_partitions values ($1, $2, $3)', [name, first, end]);
+}
+
+const dayName = (ahead: number) =>
+  `interactions_${new Date(today + ahead * dayMs).toISOString().slice(0, 10).replaceAll('-', '_')}`;
+
+const filters: Record<string, Scalar>[] = [
+  {},
+  { student_id: student },
+  { user_id: 'user-7' },
+  { item_id: item },
+  { recommendation_id: recommendation },
+  { recommendation_id: randomUUID() },
+  { interaction_type: 'SHARE', source: 'SERVICE' },
+  { interaction_type: 'PAGE_VIEW', source: 'SERVICE' },
+  { item_id: item, student_id: student },
+  { item_id: item, user_id: 'user-7', interaction_type: 'DISCOUNT_CODE' },
+  { item_id: item, interaction_type: 'SHARE' },
+];
+
+const expectedOf = (filter: Record<string, Scalar>) =>
+  stored
+    .filter((one) => Object.entries(filter).every(([field, value]) => one[field] === value))
+    .map(({ interaction_id }) => interaction_id);
+
+/** The ids of each page, from the first to the last. */
+async function pagesOf(query: Record<string, Scalar>, pool: Pool = test.pool): Promise<string[][]> {
+  const pages: string[][] = [];
+  for (let cursor: string | null | undefined; cursor !== null; ) {
+    const page = await listPage(pool, organisationId, { ...query, ...(cursor && { cursor }) });
+    pages.push(page.interactions.map(({ interaction_id }) => interaction_id));
+    cursor = page.next_cursor;
+  }
+  return pages;
+}
+
+/** The plans of the statements that a list makes. */
+async function plansOf(query: Record<string, Scalar>): Promise<string[]> {
+  const plans: string[] = [];
   const explaining = {
-    query: async (text: string, values: unknown[]) => {
-      const client = await test.pool.connect();
-      // Empty partitions are read whole, and rightly so; forbidding that shows which index there is.
-      await client.query('set enable_seqscan = off');
-      const { rows } = await client.query<{ 'QUERY PLAN': string }>(`explain ${text}`, values);
-      client.release(true);
-      plan = rows.map((row) => row['QUERY PLAN']);
-      return { rows: [] };
+    query: async (asked: string | { text: string }, values: unknown[]) => {
+      if (typeof asked === 'string') {
+        const client = await test.pool.connect();
+        // Empty partitions are read whole, and rightly so; forbidding that shows which index there is.
+        await client.query('set enable_seqscan = off');
+        const { rows } = await client.query<{ 'QUERY PLAN': string }>(`explain ${asked}`, values);
+        client.release(true);
+        plans.push(rows.map((row) => row['QUERY PLAN']).join('\n'));
+      }
+      return test.pool.query(asked as never, values as never);
     },
   };
   await listPage(explaining as never, organisationId, query);
-  expect(plan.join('\n')).not.toContain('Seq Scan');
-  return plan.filter((line) => line.includes('Index Cond'));
+  return plans;
 }
 
-describe('each way of asking is answered by an index', () => {
-  it.each([
-    ['organisation_id', {}],
-    ['student_id', { student_id: randomUUID() }],
-    ['user_id', { user_id: 'user-7' }],
-    ['item_id', { item_id: randomUUID() }],
-    ['item_id', { item_id: randomUUID(), item_type: 'SHOP' }],
-    ['recommendation_id', { recommendation_id: randomUUID() }],
-    ['interaction_type', { interaction_type: 'SHARE' }],
-    ['item_type', { item_type: 'SHOP' }],
-    ['source', { source: 'SERVICE' }],
-    ['interaction_id', { from: readDateTime('2026-01-01T00:00Z'), to: readDateTime('2126-01-01T00:00Z') }],
-    ['interaction_id', { interaction_type: 'SHARE', cursor: uuidFloor(Date.now()) }],
-  ])('that of %s: %j', async (column, query) => {
-    const conditions = await indexConditions(query as Record<string, Scalar>);
-    expect(conditions.length).toBeGreaterThan(0);
-    for (const condition of conditions) expect(condition).toContain(`${column} `);
+describe('before a day is indexed', () => {
+  it.each(filters)('a list finds what has it, and nothing else: %j', async (filter) => {
+    expect((await pagesOf({ ...filter, limit: 1_000 })).flat()).toEqual(expectedOf(filter));
+  });
+
+  it('it looks along the primary key, at so many rows at a time', async () => {
+    const plans = await plansOf({ student_id: randomUUID() });
+    // Two looks and their ends: 20,000 rows, of which it looks at 10,000 at a time.
+    expect(plans.length).toBeGreaterThanOrEqual(4);
+    for (const plan of plans) {
+      expect(plan).not.toContain('Seq Scan');
+      expect(plan).not.toContain('Sort');
+    }
   });
 });
 
-it('a single interaction is looked for in its own month only', async () => {
-  const { rows } = await test.pool.query<{ 'QUERY PLAN': string }>(
-    `explain select from interactions where organisation_id = $1 and interaction_id = '${uuidFloor(Date.now())}'`,
-    [organisationId],
-  );
-  expect(rows.filter((row) => row['QUERY PLAN'].includes('interactions_20'))).toHaveLength(1);
+it('a process that stops does not wait until a day is indexed', async () => {
+  const holder = await test.pool.connect();
+  await holder.query('begin');
+  // Holds the build up for two seconds, which is what it waits for a lock.
+  for (const daysAgo of [1, 2]) await holder.query(`lock table ${dayName(-daysAgo)} in row exclusive mode`);
+  const stopping = new AbortController();
+  const started = performance.now();
+  const building = indexPartitions(test.pool, stopping.signal);
+  setTimeout(() => stopping.abort(), 200);
+  await expect(building).rejects.toThrow(/cancel|lock timeout/);
+  expect(performance.now() - started).toBeLessThan(1_500);
+  await holder.query('rollback');
+  holder.release();
 });
 
-it('partitions are there for last month and six ahead, and making them again changes nothing', async () => {
+describe('when days are over', () => {
+  beforeAll(async () => {
+    await Promise.all([indexPartitions(test.pool), indexPartitions(test.pool)]);
+  });
+
+  it('their indexes are built, each once, and those of no other day', async () => {
+    const { rows } = await test.pool.query<{ name: string; is_over: boolean; indexes: number }>(
+      `select p.name, end_id <= uuid_floor(now() - interval '1 hour') as is_over,
+         (select count(*)::int from pg_indexes where tablename = p.name) as indexes
+       from interaction_partitions p`,
+    );
+    expect(rows.filter(({ is_over }) => is_over).length).toBeGreaterThanOrEqual(5);
+    for (const { is_over, indexes } of rows) expect(indexes).toBe(is_over ? 5 : 1);
+  });
+
+  it.each(filters)('a list finds the same: %j', async (filter) => {
+    for (const limit of [1, 7, 1_000].filter((size) => expectedOf(filter).length / size < 100))
+      expect((await pagesOf({ ...filter, limit })).flat()).toEqual(expectedOf(filter));
+  });
+
+  it.each([
+    ['student_id', { student_id: student, item_id: item }],
+    ['user_id', { user_id: 'user-7', item_id: item }],
+    ['item_id', { item_id: item, item_type: 'SHOP' }],
+    ['recommendation_id', { recommendation_id: recommendation, student_id: student }],
+  ])('a list goes along the index of %s: %j', async (field, query) => {
+    const oldest = (await plansOf({ ...query, cursor: uuidFloor(today - 3 * dayMs) }))[0];
+    for (const condition of oldest?.match(/Index Cond: .*/g) ?? ['none'])
+      expect(condition).toContain(`(${field} = `);
+    expect(oldest).not.toContain('Seq Scan');
+  });
+});
+
+it('a list finds nothing twice, though more is received between its statements', async () => {
+  const { organisationId: busy } = await test.organisation('busy');
+  const receive = (count: number, ageMs: number) =>
+    test.pool.query(
+      `insert into interactions (organisation_id, interaction_id, interaction_type, item_type, item_id, event_timestamp, event_time)
+       select $1, (left(uuid_floor(now() - ($3::int + n) * interval '1 ms')::text, 14) || '7' || right(gen_random_uuid()::text, 21))::uuid,
+         case when n % 200 = 0 then 'SHARE' else 'PAGE_VIEW' end, 'SHOP', gen_random_uuid(), '1', now()
+       from generate_series(1, $2) as n`,
+      [busy, count, ageMs],
+    );
+  await receive(25_000, 60_000);
+  const receiving = {
+    query: async (...asked: Parameters<Pool['query']>) => {
+      const answer = await test.pool.query(...asked);
+      if (typeof asked[0] === 'string') await receive(1_000, 0);
+      return answer;
+    },
+  } as unknown as Pool;
+  const asked = {
+    interaction_type: 'SHARE',
+    limit: 1_000,
+    to: readDateTime(new Date(Date.now() + dayMs).toISOString())!,
+  };
+  const { interactions, next_cursor } = await listPage(receiving, busy, asked);
+  const ids = interactions.map(({ interaction_id }) => interaction_id);
+  expect(next_cursor).toBeNull();
+  expect(new Set(ids).size).toBe(ids.length);
+  expect(ids).toEqual(ids.toSorted().reverse());
+  // Those that were there before: 125.
+  const { rows } = await test.pool.query<{ id: string }>(
+    `select interaction_id as id from interactions where organisation_id = $1 and interaction_type = 'SHARE'
+       and interaction_id < uuid_floor(now() - interval '55 seconds')`,
+    [busy],
+  );
+  expect(rows.length).toBe(125);
+  expect(ids).toEqual(expect.arrayContaining(rows.map(({ id }) => id)));
+});
+
+it('a list that takes long ends with what it has found, and its cursor goes on', async () => {
+  const far = {
+    query: async (...asked: Parameters<Pool['query']>) => {
+      await sleep(400);
+      return test.pool.query(...asked);
+    },
+  } as unknown as Pool;
+  const started = performance.now();
+  const first = await listPage(far, organisationId, { interaction_type: 'SHARE', source: 'SERVICE' });
+  expect(performance.now() - started).toBeLessThan(3_000);
+  expect(first).toMatchObject({ interactions: [], next_cursor: expect.any(String) });
+  const pages = await pagesOf({ item_id: item, interaction_type: 'DISCOUNT_CODE', limit: 1_000 }, far);
+  expect(pages.length).toBeGreaterThan(1);
+  expect(pages.flat()).toEqual(expectedOf({ item_id: item, interaction_type: 'DISCOUNT_CODE' }));
+});
+
+it('a single interaction is looked for in its own day only, and a list in few days', async () => {
+  const opened: number[] = [];
+  const explaining = {
+    query: async (asked: string | { text: string }, values: unknown[]) => {
+      if (typeof asked !== 'string') return test.pool.query(asked);
+      const { rows } = await test.pool.query<{ 'QUERY PLAN': string }>(`explain ${asked}`, values);
+      const plan = rows.map((row) => row['QUERY PLAN']).join('\n');
+      opened.push(new Set(plan.match(/ on interactions_\w+/g)).size);
+      // What was not opened when it was planned is said as "Subplans Removed".
+      expect(plan).not.toContain('Removed');
+      return { rows: [] };
+    },
+  } as never;
+  await findInteraction(explaining, organisationId, uuidFloor(Date.now()));
+  expect(opened).toEqual([1]);
+  await listPage(explaining, organisationId, { item_id: item, cursor: uuidFloor(today - 3 * dayMs) });
+  expect(opened.length).toBeGreaterThan(1);
+  expect(Math.max(...opened)).toBeLessThanOrEqual(limits.interactionDaysPerLookMax);
+});
+
+it('partitions are there from two days ago to 35 ahead, and making them again changes nothing', async () => {
   const partitions = async () => {
     const { rows } = await test.pool.query<{ name: string }>(
-      `select inhrelid::regclass::text as name from pg_inherits where inhparent = 'interactions'::regclass order by 1`,
+      `select inhrelid::regclass::text as name from pg_inherits
+       where inhparent = 'interactions'::regclass and inhrelid::regclass::text like 'interactions_20%' order by 1`,
     );
     return rows.map(({ name }) => name);
   };
   const before = await partitions();
-  const month = (ahead: number) => {
-    const now = new Date();
-    const date = new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth() + ahead, 1));
-    return `interactions_${date.getUTCFullYear()}_${String(date.getUTCMonth() + 1).padStart(2, '0')}`;
-  };
-  expect(before).toEqual([-1, 0, 1, 2, 3, 4, 5, 6].map(month));
-  await Promise.all([keepHouse(test.pool), keepHouse(test.pool)]);
+  expect(before).toEqual(Array.from({ length: 38 }, (_, at) => dayName(at - 2)));
+  await Promise.all([doChores(), doChores()]);
   expect(await partitions()).toEqual(before);
 });
 
-it('housekeeping forgets idempotency keys after their day, and no sooner', async () => {
+it('maintenance forgets idempotency keys after their day, and no sooner', async () => {
   await test.pool.query(
     `insert into interaction_idempotency_keys (organisation_id, idempotency_key, body_sha256, interaction_id, claimed_at)
      select $1, 'key-' || n, '', gen_random_uuid(), now() - n * interval '5 hours' from generate_series(0, 9) as n`,
     [organisationId],
   );
-  await keepHouse(test.pool);
+  await doChores();
   const { rows } = await test.pool.query<{ key: string }>(
     'select idempotency_key as key from interaction_idempotency_keys order by 1',
   );

@@ -1,12 +1,22 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { chmodSync, cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
+import {
+  chmodSync,
+  cpSync,
+  existsSync,
+  globSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { help } from '../../src/cli/help.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const readme = readFileSync(join(root, 'README.md'), 'utf8');
@@ -124,13 +134,40 @@ it('the first upload, pasted from the README, is answered as the README shows', 
   expect(again[2], 'an interaction that is sent again').toBe(interaction);
 });
 
-it('the table of settings names those that the program knows', () => {
-  const help = readFileSync(join(root, 'src/cli/help.ts'), 'utf8');
-  const known = (help.match(/^ {2}[A-Z][A-Z_, ]+ {2}/gm) ?? []).flatMap((line) => line.trim().split(', '));
-  const table = /### Settings\n(.*?)\n## /s.exec(readme)?.[1] ?? '';
-  const listed = [...table.matchAll(/^\| (`[^|]+) \|/gm)].flatMap(([, names = '']) =>
-    [...names.matchAll(/`([A-Z_]+)`/g)].map(([, name]) => name),
+/** The names in the first column of its tables. */
+function settingsIn(text: string): string[] {
+  return [...text.matchAll(/^\| (`[^|]+) \|/gm)].flatMap(([, names = '']) =>
+    [...names.matchAll(/`([A-Z_]+)`/g)].map(([, name = '']) => name),
   );
-  expect(known.length).toBeGreaterThan(8);
-  expect(listed).toEqual(known);
+}
+
+it('the settings in --help and in the README are those in docs/settings.md', () => {
+  const listed = settingsIn(readFileSync(join(root, 'docs/settings.md'), 'utf8'));
+  const known = (help('').match(/^ {2}[A-Z][A-Z_]+ {2}/gm) ?? []).map((line) => line.trim());
+  expect(listed.length).toBeGreaterThan(20);
+  expect(known).toEqual(listed);
+  expect(settingsIn(readme).length).toBeGreaterThan(3);
+  expect(settingsIn(readme).filter((name) => !listed.includes(name))).toEqual([]);
+});
+
+it('the links from one document to another lead somewhere', () => {
+  const documents = globSync('{*.md,docs/*.md}', { cwd: root });
+  const anchorsOf = (document: string) =>
+    [...readFileSync(join(root, document), 'utf8').matchAll(/^#+ (.*)$/gm)].map(([, heading = '']) =>
+      heading
+        .toLowerCase()
+        .replaceAll(/[^\w\- ]/g, '')
+        .replaceAll(' ', '-'),
+    );
+  const broken = documents.flatMap((document) =>
+    [...readFileSync(join(root, document), 'utf8').matchAll(/\]\((?!https?:)([^)#]*)#?([^)]*)\)/g)].flatMap(
+      ([link, file = '', anchor = '']) => {
+        const target = file === '' ? document : join(dirname(document), file);
+        const isThere =
+          existsSync(join(root, target)) && (anchor === '' || anchorsOf(target).includes(anchor));
+        return isThere ? [] : [`${document}: ${link}`];
+      },
+    ),
+  );
+  expect(broken).toEqual([]);
 });

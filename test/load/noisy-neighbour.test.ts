@@ -10,7 +10,8 @@ import { many, newTag } from '../support/new-records.ts';
 /** An organisation that sends ten times what it may does not slow another down. */
 
 /** Short and many, alone and beside in turn: what else the machine does falls on both alike. */
-const rounds = 11;
+/** Enough that somebody else's seconds on a shared machine, which may fall on one side alone, do not move the median. */
+const rounds = 21;
 const roundMs = 1_000;
 const quietPerSecond = 100;
 const noisyLimit = 20;
@@ -68,8 +69,7 @@ async function p99Beside(noise: Record<string, number>): Promise<number> {
 const median = (numbers: readonly number[]) =>
   numbers.toSorted((a, b) => a - b)[Math.floor(numbers.length / 2)]!;
 
-// Somebody else's minute on a shared machine may fall on one side alone, but not three times.
-it('the 99th percentile of its neighbour at most doubles', { timeout: 60_000, retry: 2 }, async () => {
+it('the 99th percentile of its neighbour at most doubles', { timeout: 120_000 }, async () => {
   const policy = async () =>
     (await exchange(`${server.url}/v1/data`, { agent, key: noisy })).headers['ratelimit-policy'];
   await expect.poll(policy, { timeout: 5_000 }).toBe(`"requests";q=${2 * noisyLimit};w=2`);

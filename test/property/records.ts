@@ -44,7 +44,7 @@ const sound: Record<Field['column'], (field: Field) => fc.Arbitrary<Pair>> = {
   text: (field) =>
     'enum' in field.schema
       ? fc.constantFrom(...(field.schema.enum as string[]).filter((value) => value !== null)).map(plain)
-      : 'pattern' in field.schema
+      : field.plain?.kind === 'country'
         ? fc.constantFrom('gb', 'DE', 'uK').map((sent): Pair => ({ sent, stored: sent.toUpperCase() }))
         : fc
             .oneof(

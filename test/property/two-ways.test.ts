@@ -1,24 +1,25 @@
 import fc from 'fast-check';
-import { expect, it } from 'vitest';
+import { expect, it, vi } from 'vitest';
 import { RequestError } from '../../src/errors.ts';
-import type { CheckedBatch } from '../../src/ingest/batch-builder.ts';
-import { checkParsed, checkUpload } from '../../src/ingest/check-upload.ts';
+import { ObjectReader } from '../../src/json/object-reader.ts';
 import { limits } from '../../src/limits.ts';
 import { referencesOf, resources, resourceTypes } from '../../src/registry/resources.ts';
+import type { CheckedBatch } from '../../src/uploads/read/batch-builder.ts';
+import { makeBuilders } from '../../src/uploads/read/batch-builder.ts';
+import { checkUpload } from '../../src/uploads/read/check-upload.ts';
 import { sentRecord } from './records.ts';
+
+const builders = makeBuilders();
 
 /** Everything that a check says, in a form that can be compared. */
 function saidBy(check: () => CheckedBatch[]) {
   try {
-    return check().map(({ rows, referenced, sample, refused, ...rest }) => ({
+    return check().map(({ rows, referenced, sample, failedTexts, failedUpdated, ...rest }) => ({
       ...rest,
-      // A bad record is kept as it was sent, or written down anew.
-      refused: refused.map(({ record, ...other }) => ({
-        ...other,
-        record: JSON.stringify(JSON.parse(record ?? 'null')),
-      })),
       count: rows.count,
-      arrays: [...rows.arrays, ...referenced, sample].map((array) => array.toString('hex')),
+      arrays: [...rows.arrays, ...referenced, sample, failedTexts, failedUpdated].map((array) =>
+        array.toString('hex'),
+      ),
     }));
   } catch (error) {
     if (!(error instanceof RequestError)) throw error;
@@ -83,16 +84,32 @@ function applyTo(
 }
 
 function expectSame(type: (typeof resourceTypes)[number], body: Buffer) {
-  const short = saidBy(() => checkUpload(type, Buffer.from(body), recordsMax));
-  expect(short).toEqual(saidBy(() => checkParsed(type, Buffer.from(body), recordsMax)));
+  const fast = saidBy(() => checkUpload(builders, type, Buffer.from(body), recordsMax));
+  expect(fast).toEqual(
+    saidBy(() => checkUpload(builders, type, Buffer.from(body), recordsMax, { mayReadFast: false })),
+  );
 }
 
-it('a body says the same whether it is read from its bytes or parsed', () => {
+it('a body says the same whether its records may take the fast path or not', () => {
   fc.assert(
     fc.property(typeAndRecords, fc.constantFrom(undefined, 1, '\t', ' \r\n'), ([type, records], space) =>
       expectSame(type, Buffer.from(JSON.stringify({ records }, null, space))),
     ),
     { numRuns: 1_000 },
+  );
+});
+
+it('records one a line say the same as in an object', () => {
+  const said = (type: (typeof resourceTypes)[number], body: string, isLines: boolean, mayReadFast: boolean) =>
+    saidBy(() => checkUpload(builders, type, Buffer.from(body), recordsMax, { isLines, mayReadFast }));
+  fc.assert(
+    fc.property(typeAndRecords, fc.boolean(), ([type, records], mayReadFast) => {
+      const lines = records.map((record) => `${JSON.stringify(record)}\n`).join('');
+      expect(said(type, lines, true, mayReadFast)).toEqual(
+        said(type, JSON.stringify({ records }), false, true),
+      );
+    }),
+    { numRuns: 500 },
   );
 });
 
@@ -133,17 +150,12 @@ it('numbers written in every way are the numbers that JSON.parse makes of them',
   );
 });
 
-it.each(resourceTypes)('an ordinary record of %s takes the short way', (type) => {
+it.each(resourceTypes)('an ordinary record of %s takes the fast path', (type) => {
   const body = Buffer.from(
     JSON.stringify({ records: Array(limits.recordsPerBatch + 1).fill(resources[type].example) }),
   );
-  const parse = JSON.parse;
-  JSON.parse = () => {
-    throw new Error('it was parsed');
-  };
-  try {
-    expect(checkUpload(type, body, limits.recordsPerRequestMax)).toHaveLength(2);
-  } finally {
-    JSON.parse = parse;
-  }
+  const read = vi.spyOn(ObjectReader.prototype, 'read');
+  expect(checkUpload(builders, type, body, limits.recordsPerRequestMax)).toHaveLength(2);
+  expect(read).not.toHaveBeenCalled();
+  read.mockRestore();
 });

@@ -1,12 +1,17 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { connect as connectTls } from 'node:tls';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { apiOf } from '../support/api.ts';
 import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
+import { makeCertificate } from '../support/certificate.ts';
 import { connectionsTo, forgetPeak, residentMegabytes } from '../support/process-state.ts';
 import { queryDatabase } from '../support/query-database.ts';
 import { rawPost } from '../support/raw-http.ts';
@@ -21,6 +26,11 @@ function openTo(url: string): Socket {
   return connect(Number(port), hostname)
     .setNoDelay()
     .on('error', () => {});
+}
+
+function openTlsTo(url: string): Socket {
+  const { hostname, port } = new URL(url);
+  return connectTls({ host: hostname, port: Number(port), rejectUnauthorized: false }).on('error', () => {});
 }
 
 interface Ended {
@@ -194,6 +204,51 @@ describe('those who do not read what they asked for', () => {
       if (++pieces % 200 === 0 && pieces <= 800) await sleep(idleMs / 2);
     }
     expect(lines).toBeGreaterThanOrEqual(records);
+  });
+});
+
+describe('those who ask for the API reference and do not read it', () => {
+  const readers = 150;
+  /** The script is 4.4 MB. With TLS each connection takes some 100 kB by itself. */
+  const growthMaxMb = 50;
+  const folder = mkdtempSync(join(tmpdir(), 'intake-unread-'));
+  const { certFile, keyFile } = makeCertificate(folder, 'localhost');
+  afterAll(() => rmSync(folder, { recursive: true }));
+
+  it.each([
+    ['in the clear', {}, openTo],
+    ['over TLS', { TLS_CERT_FILE: certFile, TLS_KEY_FILE: keyFile }, openTlsTo],
+  ])('150 of them, %s, take no memory for it', async (_how, env, open) => {
+    const server = await startBuiltServer(env);
+    const { host } = new URL(server.url);
+    const sockets: Socket[] = [];
+    const ask = (path: string) => {
+      const socket = open(server.url);
+      sockets.push(socket);
+      socket.write(`GET ${path} HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`);
+      return socket;
+    };
+    try {
+      const page = (await endOf(ask('/docs/'), 10_000)).said;
+      const { pathname, search } = new URL(/ src="([^"]+)"/.exec(page)?.[1] ?? '', `${server.url}/docs/`);
+      const script = pathname + search;
+      expect((await endOf(ask(script), 10_000)).said.length).toBeGreaterThan(4_000_000);
+      forgetPeak(server.process.pid);
+      const before = residentMegabytes(server.process.pid, 'VmRSS');
+      const unread = Array.from({ length: readers }, () => ask(script).pause());
+      await expect.poll(() => connectionsTo(server.url), { timeout: 10_000 }).toBe(readers);
+      // By then all have been answered as far as they read.
+      await sleep(2_000);
+      expect((await endOf(ask('/health/live'), 10_000)).said).toMatch(/^HTTP\/1\.1 200 /);
+      const growth = residentMegabytes(server.process.pid, 'VmHWM') - before;
+      console.log(`${readers} unread answers take ${growth.toFixed(0)} MB`);
+      expect(growth).toBeLessThan(growthMaxMb);
+      const [one] = unread;
+      expect((await endOf(one!.resume(), 10_000)).said.length).toBeGreaterThan(4_000_000);
+    } finally {
+      for (const socket of sockets) socket.destroy();
+      await server.stop();
+    }
   });
 });
 

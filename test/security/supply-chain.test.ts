@@ -9,10 +9,13 @@ const manifest = JSON.parse(read('package.json'));
 const { packages } = JSON.parse(read('package-lock.json')) as {
   packages: Record<
     string,
-    { version: string; integrity?: string; hasInstallScript?: boolean; resolved?: string }
+    { version: string; integrity?: string; hasInstallScript?: boolean; resolved?: string; link?: boolean }
   >;
 };
-const installed = Object.entries(packages).filter(([path]) => path !== '');
+// The client is ours: it is linked, not installed.
+const installed = Object.entries(packages).filter(
+  ([path, { link }]) => path.includes('node_modules/') && !link,
+);
 
 it('every package in the lock file has a hash', () => {
   expect(installed.length).toBeGreaterThan(100);
@@ -20,10 +23,36 @@ it('every package in the lock file has a hash', () => {
 });
 
 it('what we ask for is asked for by its exact version', () => {
-  const wanted = { ...manifest.dependencies, ...manifest.devDependencies, ...manifest.overrides };
-  for (const [name, version] of Object.entries(wanted)) {
+  const client = JSON.parse(read('client/package.json'));
+  const wanted = [manifest, client].flatMap(
+    ({ dependencies, optionalDependencies, devDependencies, overrides }) =>
+      Object.entries({ ...dependencies, ...optionalDependencies, ...devDependencies, ...overrides }),
+  );
+  for (const [name, version] of wanted) {
     expect(version, name).toMatch(/^\d+\.\d+\.\d+(-[\w.]+)?$/);
   }
+});
+
+it.each(['fuzz/requirements.txt', 'client-check/python/requirements.txt', 'test/deploy/requirements.txt'])(
+  'what %s names is asked for by exact versions and hashes',
+  (file) => {
+    const wanted = read(file)
+      .split(/^(?=[a-z])/m)
+      .slice(1);
+    expect(wanted.length).toBeGreaterThan(10);
+    for (const one of wanted)
+      expect(one).toMatch(/^[\w.-]+==[\d.]+ \\\n( +--hash=sha256:[0-9a-f]{64}( \\)?\n)+/);
+  },
+);
+
+it('what generates TypeScript clients is asked for by exact versions and hashes, and runs no install script', () => {
+  const { packages: locked } = JSON.parse(read('client-check/typescript/package-lock.json'));
+  const { '': root, ...others } = locked as typeof packages & { '': { dependencies: object } };
+  expect(Object.keys(root.dependencies).length).toBeGreaterThan(1);
+  expect(Object.keys(others).length).toBeGreaterThan(10);
+  for (const version of Object.values(root.dependencies)) expect(version).toMatch(/^\d+\.\d+\.\d+$/);
+  for (const { integrity, hasInstallScript } of Object.values(others))
+    expect([integrity?.slice(0, 7), hasInstallScript]).toEqual(['sha512-', undefined]);
 });
 
 it('an install script runs only where package.json names the package', () => {
@@ -35,7 +64,7 @@ it('an install script runs only where package.json names the package', () => {
 });
 
 it('what runs with the service comes from few packages', () => {
-  expect(Object.keys(manifest.dependencies).length).toBeLessThanOrEqual(10);
+  expect(Object.keys(manifest.dependencies).length).toBeLessThanOrEqual(14);
 });
 
 it('a build brings its bill of materials: CycloneDX, what only builds and tests marked as optional', () => {
@@ -49,6 +78,7 @@ it('a build brings its bill of materials: CycloneDX, what only builds and tests 
   for (const name of ['typescript', 'vitest'])
     expect(scopeOf.get(`${name}@${manifest.devDependencies[name]}`), name).toBe('optional');
   expect(components.filter(({ hashes = [] }) => hashes.length === 0)).toEqual([]);
+  expect(components.filter(({ name }) => name.startsWith('hyparquet'))).toEqual([]);
 });
 
 it('no secret is in the repository: nothing that looks like a key', () => {

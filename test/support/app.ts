@@ -1,17 +1,17 @@
 import type { FastifyInstance } from 'fastify';
+import { createParts } from '../../src/cli/parts.ts';
 import { readConfig } from '../../src/config.ts';
 import { buildApp } from '../../src/http/app.ts';
-import { createParts } from '../../src/http/operation.ts';
 import { allPermissions } from '../../src/keys/permissions.ts';
 import { createOrganisation, issueKey } from '../../src/operator/acts.ts';
-import { createPool, type Pool } from '../../src/store/pool.ts';
+import { createPool, type OwnPool } from '../../src/postgres/pool.ts';
 import { unlimited } from './built-server.ts';
 import { createTestDatabase } from './database.ts';
 
 /** The real application on a database of its own, in this process. */
 export interface TestApp {
   readonly app: FastifyInstance;
-  readonly pool: Pool;
+  readonly pool: OwnPool;
   /** Makes an organisation; returns its id and a key that may do everything. */
   organisation(slug: string): Promise<{ organisationId: string; key: string }>;
   close(): Promise<void>;
@@ -19,7 +19,7 @@ export interface TestApp {
 
 export async function createTestApp(): Promise<TestApp> {
   const config = readConfig({ DATABASE_URL: await createTestDatabase(), LOG_LEVEL: 'silent', ...unlimited });
-  const pool = createPool(config, () => {});
+  const pool = createPool(config, () => {}, { plansOnce: true });
   const parts = createParts(config, pool);
   const app = await buildApp(parts);
   return {

@@ -3,9 +3,10 @@ import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { createTestDatabase, servingUrl } from './database.ts';
+import { inject } from 'vitest';
+import { createTestDatabase, servingUrl, throughPooler } from './database.ts';
 
-const main = fileURLToPath(new URL('../../dist/main.js', import.meta.url));
+const builtMain = fileURLToPath(new URL('../../dist/main.js', import.meta.url));
 
 /** The built service as a process of its own, as an operator would run it. Knows nothing of the source. */
 export interface BuiltServer {
@@ -29,8 +30,11 @@ export const unlimited = {
   FAILED_KEYS_PER_MINUTE_MAX: '1000000000',
 };
 
-/** SERVE_AS names another role than the one that may do just what the service does. */
-export async function startBuiltServer(env: Record<string, string> = {}): Promise<BuiltServer> {
+/** SERVE_AS names another role than the one that may do just what the service does; `main` another version's program. */
+export async function startBuiltServer(
+  env: Record<string, string> = {},
+  main = builtMain,
+): Promise<BuiltServer> {
   const databaseUrl = env.DATABASE_URL ?? (await createTestDatabase());
   const environment = {
     ...process.env,
@@ -38,10 +42,12 @@ export async function startBuiltServer(env: Record<string, string> = {}): Promis
     DATABASE_URL: databaseUrl,
     PORT: '0',
     LOG_LEVEL: 'info',
+    DATABASE_POOLER: inject('poolerPort') === null ? 'off' : 'on',
     ...env,
+    ...(env.ADMIN_DATABASE_URL && { ADMIN_DATABASE_URL: throughPooler(env.ADMIN_DATABASE_URL) }),
   };
   const server = spawn(process.execPath, [main, 'serve'], {
-    env: { ...environment, DATABASE_URL: servingUrl(databaseUrl, env.SERVE_AS) },
+    env: { ...environment, DATABASE_URL: throughPooler(servingUrl(databaseUrl, env.SERVE_AS)) },
     stdio: ['ignore', 'pipe', 'inherit'],
   });
   const log: string[] = [];
@@ -68,8 +74,10 @@ export async function startBuiltServer(env: Record<string, string> = {}): Promis
     },
     async stop() {
       if (server.exitCode !== null || server.signalCode !== null) return;
+      // With what it said last.
+      const closed = once(server, 'close');
       server.kill('SIGTERM');
-      await once(server, 'exit');
+      await closed;
     },
   };
 }

@@ -11,13 +11,19 @@ export interface Certificate {
   readonly fingerprint: string;
 }
 
-export function makeCertificate(folder: string, name: string, kind: 'ec' | 'rsa' = 'ec'): Certificate {
+export function makeCertificate(
+  folder: string,
+  name: string,
+  kind: 'ec' | 'rsa' = 'ec',
+  days = 1,
+): Certificate {
   const [certFile, keyFile] = [join(folder, `${name}-cert.pem`), join(folder, `${name}-key.pem`)];
   const subject = ['-subj', `/CN=${name}`, '-addext', 'subjectAltName=IP:127.0.0.1,DNS:localhost'];
   const kinds = { ec: ['ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1'], rsa: ['rsa:2048'] };
   const made = ['-newkey', ...kinds[kind], '-nodes'];
   const output = ['-keyout', keyFile, '-out', certFile];
-  execFileSync('openssl', ['req', '-x509', '-days', '1', ...made, ...subject, ...output], { stdio: 'pipe' });
+  const lasting = ['-days', String(days)];
+  execFileSync('openssl', ['req', '-x509', ...lasting, ...made, ...subject, ...output], { stdio: 'pipe' });
   const pem = readFileSync(certFile);
   return { certFile, keyFile, pem, fingerprint: new X509Certificate(pem).fingerprint256 };
 }

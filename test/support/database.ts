@@ -15,6 +15,17 @@ export async function createTestDatabase(): Promise<string> {
   return url.replace(/\/postgres$/, `/${name}`);
 }
 
+/** A database of the caller's own that nobody has migrated. */
+export async function createEmptyDatabase(): Promise<string> {
+  const url = inject('postgresUrl');
+  const name = `empty_${randomBytes(8).toString('hex')}`;
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  await client.query(`create database ${name}`);
+  await client.end();
+  return url.replace(/\/postgres$/, `/${name}`);
+}
+
 /** Whom the service logs in as: somebody who may do just what it does. The commands are the owner's. */
 export const servingLogin = 'intake_test';
 
@@ -22,5 +33,13 @@ export const servingLogin = 'intake_test';
 export function servingUrl(ownerUrl: string, login = servingLogin): string {
   const url = new URL(ownerUrl);
   if (url.username === 'postgres') url.username = login;
+  return url.href;
+}
+
+/** The same database by way of the pooler, where the tests run with one (TEST_POOLER=1). */
+export function throughPooler(databaseUrl: string): string {
+  const url = new URL(databaseUrl);
+  const port = inject('poolerPort');
+  if (port !== null && url.port === new URL(inject('postgresUrl')).port) url.port = String(port);
   return url.href;
 }

@@ -14,8 +14,9 @@ export interface Exchange {
 export interface Asked {
   readonly agent?: Agent | false;
   readonly key?: string;
-  /** Sent as JSON, by POST; without it the request is a GET. */
+  /** Sent as JSON, by POST; without it the request is a GET, unless it says otherwise. */
   readonly body?: unknown;
+  readonly method?: 'POST';
   readonly headers?: Record<string, string>;
   readonly ca?: readonly Buffer[];
 }
@@ -34,7 +35,7 @@ export function exchange(url: string, asked: Asked = {}): Promise<Exchange> {
     ...asked.headers,
   };
   const options = {
-    method: text === undefined ? 'GET' : 'POST',
+    method: asked.method ?? (text === undefined ? 'GET' : 'POST'),
     headers,
     ...(agent !== undefined && { agent }),
     ...(ca && { ca: [...ca] }),

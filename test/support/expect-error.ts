@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { STATUS_CODES } from 'node:http';
 import { expect } from 'vitest';
 import type { Answer } from './api.ts';
@@ -8,13 +9,32 @@ export const uuidV7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[
 const internals =
   /\bat .+:\d+|node_modules|\.[cm]?[jt]s\b|\/(src|dist|home|root|tmp|work)\/|\b(select|insert into|update|delete from) .+ (from|set|values|where)\b|SQLSTATE|postgres|FST_|ECONN|HPE_/i;
 
+/** The codes that a committed description lists, for errors as a whole and for what is wrong with a field. */
+function codesIn(file: string): { errors: string[]; details: string[] } {
+  const text = readFileSync(new URL(`../../${file}`, import.meta.url), 'utf8');
+  const { Error: error, ErrorDetail } = JSON.parse(text).components.schemas;
+  return { errors: error.properties.code.enum, details: ErrorDetail.properties.code.enum };
+}
+const described = [codesIn('openapi.json'), codesIn('admin-openapi.json')];
+const errorCodes = described.flatMap(({ errors }) => errors);
+const detailCodes = described.flatMap(({ details }) => details);
+
 /** Holds an answer against the one shape of error that clients see. `details` lists the fields to be named. */
 export function expectError(answer: Answer, status: number, details?: readonly string[]): void {
   const { headers, body } = answer;
   expect({ status: answer.status, body }).toMatchObject({ status });
   expect(headers.get('content-type')).toMatch(/^application\/json(; charset=utf-8)?$/);
   expect(headers.get('x-request-id')).toMatch(uuidV7);
-  expect(Object.keys(body)).toEqual(['error', 'message', ...(details ? ['details'] : [])]);
+  expect(headers.get('cache-control')).toBe('no-store');
+  const permission = body.code === 'missing_permission' ? ['permission'] : [];
+  expect(Object.keys(body)).toEqual([
+    'error',
+    'code',
+    'message',
+    ...permission,
+    ...(details ? ['details'] : []),
+  ]);
+  expect(errorCodes).toContain(body.code);
   expect(body.error).toBe(STATUS_CODES[status]);
   expect(body.message).toMatch(/^[A-Z].+\.$/);
   expect(JSON.stringify(body)).not.toMatch(internals);
@@ -23,7 +43,7 @@ export function expectError(answer: Answer, status: number, details?: readonly s
   expect(body.details.map(({ field }: { field: string }) => field)).toEqual(details);
   for (const detail of body.details) {
     expect(Object.keys(detail)).toEqual(['field', 'code', 'message']);
-    expect(detail.code).toMatch(/^[a-z_]+$/);
+    expect(detailCodes).toContain(detail.code);
     expect(detail.message).toMatch(/\w/);
   }
 }

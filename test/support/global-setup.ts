@@ -4,13 +4,17 @@ import { join } from 'node:path';
 import pg from 'pg';
 import type { TestProject } from 'vitest/node';
 import { embeddedBinaries, startLocalPostgres } from '../../src/cli/local-postgres.ts';
-import { migrate } from '../../src/store/migrate.ts';
+import { grantRoles } from '../../src/operator/roles.ts';
+import { migrate } from '../../src/postgres/migrate.ts';
 import { servingLogin } from './database.ts';
+import { startPgBouncer } from './pgbouncer.ts';
 
 declare module 'vitest' {
   interface ProvidedContext {
     /** The address of the cluster's `postgres` database, for the superuser. */
     postgresUrl: string;
+    /** Where PgBouncer listens, if the service is to go through it. */
+    poolerPort: number | null;
   }
 }
 
@@ -33,12 +37,17 @@ export default async function setup(project: TestProject) {
   const { rows } = await client.query<{ server_version: string }>('show server_version');
   console.log(`Testing on PostgreSQL ${rows[0]?.server_version}`);
   await client.query('create database intake_template');
-  await migrate(postgres.url('intake_template'));
+  await migrate(postgres.url('intake_template'), grantRoles);
   const { password } = new URL(postgres.url('postgres'));
   await client.query(`create role ${servingLogin} login password '${password}' in role intake_serve`);
   await client.end();
   project.provide('postgresUrl', postgres.url('postgres'));
+  // So small that the statements of one connection run in several sessions.
+  const pooler = process.env.TEST_POOLER ? await startPgBouncer(postgres.url('postgres'), 5) : undefined;
+  project.provide('poolerPort', pooler?.port ?? null);
+  if (pooler) console.log('The service goes through PgBouncer in transaction mode');
   return async () => {
+    await pooler?.stop();
     await postgres.stop();
     rmSync(folder, { recursive: true, force: true });
   };

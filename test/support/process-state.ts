@@ -18,3 +18,10 @@ export function connectionsTo(url: string): number {
     .flatMap((table) => readFileSync(`/proc/net/${table}`, 'utf8').split('\n'))
     .filter((line) => established.test(line)).length;
 }
+
+/** Of all processors since the machine started: what there was, and what its host gave to others; see proc(5). */
+export function processorTicks(): { readonly all: number; readonly stolen: number } {
+  const [line = ''] = readFileSync('/proc/stat', 'utf8').split('\n');
+  const ticks = line.trim().split(/\s+/).slice(1, 9).map(Number);
+  return { all: ticks.reduce((sum, each) => sum + each, 0), stolen: ticks[7] ?? 0 };
+}

@@ -1,6 +1,7 @@
+// http/admin/: the operations of the admin API.
+
 import { type Detail, RequestError } from '../../errors.ts';
-import { parseBody } from '../../ingest/parse-body.ts';
-import { isRecord } from '../../registry/validate.ts';
+import { parseBody } from '../../json/parse-body.ts';
 import { shownName } from '../../registry/warnings.ts';
 import type { JsonSchema } from '../operation.ts';
 
@@ -55,6 +56,10 @@ export function readFields<F extends Record<string, BodyField>>(
   }
   if (details.length > 0) throw invalid(...details);
   return read as ReadFields<F>;
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 export function invalid(...details: Detail[]): RequestError {

@@ -1,5 +1,5 @@
 import { describeOperations } from '../openapi.ts';
-import { answerSchemas, closed, pageSchema } from '../openapi-answers.ts';
+import { closed, pageSchema } from '../openapi-answers.ts';
 import type { JsonSchema, Operation } from '../operation.ts';
 
 const text = { type: 'string' };
@@ -37,21 +37,21 @@ const schemas: Readonly<Record<string, JsonSchema>> = {
   Key: closed(key),
   IssuedKey: closed({ ...key, key: { ...text, description: 'shown this once' } }),
   KeyPage: pageSchema('keys', 'Key'),
-  Error: answerSchemas.Error as JsonSchema,
 };
 
 /** The admin API as OpenAPI 3.1. */
 export function describeAdminApi(operations: readonly Operation<never>[]): JsonSchema {
   return describeOperations(operations, {
+    api: 'admin',
     title: 'Intake admin',
     summary: 'Organisations, their limits and their keys.',
     description:
-      'For the operator. Served on a port of its own, behind a token of its own. Every change is written to the audit log, ' +
+      'For the operator, on its own port and with its own token. Every change is written to the audit log, ' +
       'which `intake-server audit` shows.',
     tags: [
       { name: 'Organisations', description: 'Who may send, and how much.' },
       { name: 'Keys', description: 'Issued, rotated, revoked; shown once.' },
-      { name: 'Health', description: 'For whoever watches over the service.' },
+      { name: 'Health', description: 'For load balancers and monitoring.' },
     ],
     security: { adminToken: { type: 'http', scheme: 'bearer', description: 'The value of `ADMIN_TOKEN`.' } },
     schemas,

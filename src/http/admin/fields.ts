@@ -21,6 +21,12 @@ export function bodyText({ schema, read }: Field): BodyField<string> {
   };
 }
 
+/** A name with a form of its own. What has another form names nothing, and is answered as what is not there. */
+export function patternField(pattern: string, description?: string): Field {
+  const schema = { type: 'string', pattern, ...(description !== undefined && { description }) };
+  return { ...text(), schema };
+}
+
 export function wholeNumber({ minimum, maximum }: { minimum: number; maximum: number }): BodyField<number> {
   return {
     schema: { type: 'integer', minimum, maximum },
@@ -44,10 +50,10 @@ export const pageQuery = {
     integer({
       minimum: 1,
       maximum: limits.listedPerPageMax,
-      description: 'how many to a page; 100 unless said',
+      description: 'entries per page, default 100',
     }),
   ),
-  cursor: optional(text({ codePointsMax: 63, description: 'the `next_cursor` of the page before' })),
+  cursor: optional(text({ codePointsMax: 63, description: 'the `next_cursor` of the previous page' })),
 };
 
 /** A page, and where the next begins: one more is read than is shown, to know whether there is a next. */

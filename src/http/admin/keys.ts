@@ -1,17 +1,18 @@
 import { RequestError } from '../../errors.ts';
-import { isKeyId } from '../../keys/key-format.ts';
-import { allPermissions } from '../../keys/permissions.ts';
+import { listApiKeys } from '../../keys/api-keys.ts';
+import { isKeyId, keyIdPattern } from '../../keys/key-format.ts';
+import { allPermissions, permissions as knownPermissions } from '../../keys/permissions.ts';
 import { limits } from '../../limits.ts';
 import { type IssuedKey, issueKey, revokeKey, rotateKey } from '../../operator/acts.ts';
-import { keyLabel, permissionProblem, permissionsOf, slugProblem } from '../../operator/rules.ts';
-import { optional, text } from '../../registry/fields.ts';
+import { findOrganisation, type Organisation } from '../../operator/organisations.ts';
+import { keyLabel, permissionProblem, permissionsOf, slugProblem, slugSchema } from '../../operator/rules.ts';
+import type { Pool } from '../../postgres/pool.ts';
+import { optional } from '../../registry/fields.ts';
 import { readDateTime, unixMsOf } from '../../registry/times.ts';
-import { listApiKeys } from '../../store/api-keys.ts';
-import { findOrganisation, type Organisation } from '../../store/organisations.ts';
-import type { Pool } from '../../store/pool.ts';
+import { notFound } from '../openapi-responses.ts';
 import type { Call, Operation } from '../operation.ts';
 import { type BodyField, bodySchema, invalid, readFields, refuse } from './body.ts';
-import { bodyText, operatorOf, pageOf, pageQuery, refused, wholeNumber } from './fields.ts';
+import { bodyText, operatorOf, pageOf, pageQuery, patternField, wholeNumber } from './fields.ts';
 import type { AdminParts } from './parts.ts';
 
 const tag = 'Keys';
@@ -30,13 +31,18 @@ const example: IssuedKey = {
 };
 const { key: _, ...listedExample } = example;
 const issuedAnswer = {
-  description: 'The key, shown this once, and what is known of it.',
+  description: 'The key, shown this once, and its details.',
   schema: { $ref: '#/components/schemas/IssuedKey' },
   example,
 };
 
 const permissions: BodyField<string[]> = {
-  schema: { type: 'array', items: { type: 'string' }, minItems: 1, description: 'everything, unless given' },
+  schema: {
+    type: 'array',
+    items: { type: 'string', enum: knownPermissions },
+    minItems: 1,
+    description: 'default: every permission',
+  },
   read(value) {
     if (!Array.isArray(value) || value.length === 0 || !value.every((one) => typeof one === 'string'))
       return refuse('wrong_type', 'must be an array of permissions');
@@ -46,7 +52,7 @@ const permissions: BodyField<string[]> = {
 };
 
 const expiresAt: BodyField<Date> = {
-  schema: { type: 'string', format: 'date-time', description: 'when it ends; never, unless given' },
+  schema: { type: 'string', format: 'date-time', description: 'when the key expires; default never' },
   read(value) {
     const instant = typeof value === 'string' ? readDateTime(value) : undefined;
     if (instant === undefined) return refuse('invalid_format', 'must be an ISO 8601 date-time');
@@ -55,8 +61,11 @@ const expiresAt: BodyField<Date> = {
   },
 };
 
+const keyId = patternField(keyIdPattern.source, 'the id of the key, which is also its second part');
+const slugField = patternField(slugSchema.pattern, 'its slug');
+
 const issueFields = {
-  organisation: { ...bodyText(text({ description: 'its slug' })), required: true as const },
+  organisation: { ...bodyText(slugField), required: true as const },
   permissions,
   label: bodyText(keyLabel),
   expires_at: expiresAt,
@@ -74,7 +83,7 @@ const issue: Operation<AdminParts> = {
     schema: bodySchema(issueFields),
     example: { organisation: 'acme', permissions: example.permissions, label: example.label },
   },
-  answers: { 201: issuedAnswer, 400: refused('A field is missing, unknown or wrong; `details` names it.') },
+  answers: { 201: issuedAnswer },
   async handle(call, { pool }) {
     const wanted = readFields(issueFields, call.body);
     const { organisation_id: organisationId } = await organisationNamed(pool, wanted.organisation);
@@ -105,16 +114,15 @@ const list: Operation<AdminParts> = {
   tag,
   summary: 'List keys',
   description:
-    'Of one organisation or of all, a page at a time: pass `next_cursor` on as `cursor` until it is null.',
+    'Returns a page of keys, of one organisation or of all: send `next_cursor` as `cursor` until it is null.',
   permission: null,
-  query: { organisation: optional(text({ description: 'its slug' })), ...pageQuery },
+  query: { organisation: optional(slugField), ...pageQuery },
   answers: {
     200: {
       description: 'One page.',
       schema: { $ref: '#/components/schemas/KeyPage' },
       example: { keys: [listedExample], next_cursor: null },
     },
-    400: refused('A parameter is unknown or wrong, or there is no such organisation.'),
   },
   async handle(call, { pool }) {
     const slug = call.query.organisation as string | undefined;
@@ -142,14 +150,17 @@ const rotate: Operation<AdminParts> = {
   tag,
   summary: 'Rotate a key',
   description:
-    'Issues a successor with the same permissions and label. The old key goes on working for `grace_seconds`, a day unless said.',
+    'Issues a successor with the same permissions and label. The old key works for `grace_seconds` more, default one day.',
   permission: null,
-  pathParameters: { key_id: text() },
-  requestBody: { schema: bodySchema(rotateFields), example: { grace_seconds: limits.graceSecondsDefault } },
+  pathParameters: { key_id: keyId },
+  requestBody: {
+    schema: bodySchema(rotateFields),
+    example: { grace_seconds: limits.graceSecondsDefault },
+    required: false,
+  },
   answers: {
     201: issuedAnswer,
-    400: refused('A field is unknown or wrong; `details` names it.'),
-    404: refused('There is no such key in use.'),
+    404: notFound,
   },
   async handle(call, { pool }) {
     const { grace_seconds = limits.graceSecondsDefault } = readFields(rotateFields, call.body);
@@ -165,16 +176,17 @@ const revoke: Operation<AdminParts> = {
   path: '/admin/v1/keys/{key_id}/revoke',
   tag,
   summary: 'Revoke a key',
-  description: 'Ends a key at once: every process refuses it within 5 seconds. Again, it changes nothing.',
+  description:
+    'Revokes a key: within 5 seconds every process answers it with 401. Revoking twice changes nothing.',
   permission: null,
-  pathParameters: { key_id: text() },
+  pathParameters: { key_id: keyId },
   answers: {
     200: {
       description: 'The key as it is now.',
       schema: { $ref: '#/components/schemas/Key' },
       example: { ...listedExample, revoked_at: '2026-03-14T10:00:00.000Z' },
     },
-    404: refused('There is no such key.'),
+    404: notFound,
   },
   async handle(call, { pool }) {
     readFields({}, call.body);

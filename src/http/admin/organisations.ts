@@ -1,11 +1,20 @@
 import { RequestError } from '../../errors.ts';
 import { changeOrganisation, createOrganisation, type OrganisationChange } from '../../operator/acts.ts';
+import { findOrganisation, listOrganisations, type Organisation } from '../../operator/organisations.ts';
 import { organisationLimits, organisationName, slugProblem, slugSchema } from '../../operator/rules.ts';
-import { text } from '../../registry/fields.ts';
-import { findOrganisation, listOrganisations, type Organisation } from '../../store/organisations.ts';
+import { notFound } from '../openapi-responses.ts';
 import type { Call, Operation } from '../operation.ts';
 import { type BodyField, bodySchema, readFields, refuse } from './body.ts';
-import { bodyText, operatorOf, orNull, pageOf, pageQuery, refused, wholeNumber } from './fields.ts';
+import {
+  bodyText,
+  operatorOf,
+  orNull,
+  pageOf,
+  pageQuery,
+  patternField,
+  refused,
+  wholeNumber,
+} from './fields.ts';
 import type { AdminParts } from './parts.ts';
 
 const tag = 'Organisations';
@@ -40,12 +49,11 @@ const create: Operation<AdminParts> = {
   path: '/admin/v1/organisations',
   tag,
   summary: 'Create an organisation',
-  description: 'Its slug names it from then on; its name is for people, and the slug unless given.',
+  description: 'The slug identifies it from then on. The name is for people; default: the slug.',
   permission: null,
   requestBody: { schema: bodySchema(createFields), example: { slug: 'acme', name: example.name } },
   answers: {
     201: { description: 'The organisation.', schema, example },
-    400: refused('A field is missing, unknown or wrong; `details` names it.'),
     409: refused('The slug is taken.'),
   },
   async handle(call, { pool }) {
@@ -62,7 +70,7 @@ const list: Operation<AdminParts> = {
   path: '/admin/v1/organisations',
   tag,
   summary: 'List organisations',
-  description: 'By slug, a page at a time: pass `next_cursor` on as `cursor` until it is null.',
+  description: 'Returns a page of organisations, by slug: send `next_cursor` as `cursor` until it is null.',
   permission: null,
   query: pageQuery,
   answers: {
@@ -71,7 +79,6 @@ const list: Operation<AdminParts> = {
       schema: { $ref: '#/components/schemas/OrganisationPage' },
       example: { organisations: [example], next_cursor: null },
     },
-    400: refused('A parameter is unknown or wrong.'),
   },
   async handle(call, { pool }) {
     const read = (after: string | null, count: number) => listOrganisations(pool, after, count);
@@ -95,8 +102,8 @@ const get: Operation<AdminParts> = {
   summary: 'Get an organisation',
   description: 'Its name, whether it is suspended, and the limits of its own.',
   permission: null,
-  pathParameters: { slug: text() },
-  answers: { 200: { description: 'The organisation.', schema, example }, 404: refused('There is none.') },
+  pathParameters: { slug: patternField(slugSchema.pattern, 'the slug of the organisation') },
+  answers: { 200: { description: 'The organisation.', schema, example }, 404: notFound },
   async handle(call, { pool }) {
     const found = await findOrganisation(pool, slugOf(call));
     if (!found) throw new RequestError('organisation_not_found');
@@ -107,7 +114,7 @@ const get: Operation<AdminParts> = {
 const changeFields = {
   name,
   suspended: {
-    schema: { type: 'boolean', description: 'true: all its keys are refused with 403' },
+    schema: { type: 'boolean', description: 'true: all its keys are answered with 403' },
     read: (value: unknown) =>
       typeof value === 'boolean' ? value : refuse('wrong_type', 'must be true or false, without quotes'),
   },
@@ -124,14 +131,17 @@ const change: Operation<AdminParts> = {
   tag,
   summary: 'Rename, suspend, resume or limit an organisation',
   description:
-    'What is left out stays as it is. A limit of null is the default of the service. Reaches every process within 5 seconds.',
+    'Fields that are left out do not change. A limit of null is the default of the service. Takes effect within 5 seconds.',
   permission: null,
-  pathParameters: { slug: text() },
-  requestBody: { schema: bodySchema(changeFields), example: { records_per_second_max: 100_000 } },
+  pathParameters: { slug: patternField(slugSchema.pattern, 'the slug of the organisation') },
+  requestBody: {
+    schema: bodySchema(changeFields),
+    example: { records_per_second_max: 100_000 },
+    required: false,
+  },
   answers: {
     200: { description: 'The organisation as it is now.', schema, example },
-    400: refused('A field is unknown or wrong; `details` names it.'),
-    404: refused('There is none.'),
+    404: notFound,
   },
   async handle(call, { pool }) {
     const wanted = readFields(changeFields, call.body) as OrganisationChange;

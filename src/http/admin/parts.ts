@@ -1,7 +1,8 @@
 import type { AdminConfig, Config } from '../../config.ts';
 import type { BytesInFlight } from '../../keys/bytes-in-flight.ts';
 import type { FailedKeys } from '../../keys/failed-keys.ts';
-import type { Pool } from '../../store/pool.ts';
+import type { Pool } from '../../postgres/pool.ts';
+import type { Readiness } from '../../postgres/readiness.ts';
 
 /** What the admin API works with. */
 export interface AdminParts {
@@ -10,4 +11,5 @@ export interface AdminParts {
   readonly pool: Pool;
   readonly failedKeys: FailedKeys;
   readonly bytesInFlight: BytesInFlight;
+  readonly readiness: Readiness;
 }

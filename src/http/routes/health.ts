@@ -1,12 +1,18 @@
+// http/routes/: the operations of the API, a file for each capability.
+
 import { RequestError } from '../../errors.ts';
-import { type SchemaState, schemaState } from '../../store/migrate.ts';
-import type { Pool } from '../../store/pool.ts';
+import { isUnavailable } from '../../postgres/pool.ts';
+import type { StallingPart } from '../../postgres/readiness.ts';
 import type { Operation, Parts } from '../operation.ts';
 
-type HealthParts = Pick<Parts, 'pool'>;
+type HealthParts = Pick<Parts, 'readiness'>;
 
 const tag = 'Health';
-const schema = { type: 'object', required: ['status'], properties: { status: { const: 'ok' } } };
+const schema = {
+  type: 'object',
+  required: ['status'],
+  properties: { status: { type: 'string', const: 'ok' } },
+};
 const ok = { status: 200, body: { status: 'ok' } };
 
 const live: Operation<HealthParts> = {
@@ -15,9 +21,9 @@ const live: Operation<HealthParts> = {
   path: '/health/live',
   tag,
   summary: 'Is the process alive?',
-  description: 'Answers as long as the process does; asks nothing of the database.',
+  description: 'Answers while the process runs; does not query the database.',
   permission: null,
-  answers: { 200: { description: 'It is.', schema } },
+  answers: { 200: { description: 'The process is alive.', schema } },
   handle: async () => ok,
 };
 
@@ -27,26 +33,57 @@ const ready: Operation<HealthParts> = {
   path: '/health/ready',
   tag,
   summary: 'Can it serve?',
-  description: 'Answers 200 when the database can be reached and its schema has what this version needs.',
+  description:
+    'Answers 200 when the database can be reached, has a schema that this version works with, and writing goes on: 503 when ' +
+    'for 8 seconds no upload or interaction that waits has been stored, or no connection has come free. The answer comes ' +
+    'within 2 seconds and may be a second old.',
   permission: null,
   answers: {
-    200: { description: 'It can.', schema },
-    503: { description: 'It cannot; the message says why.', schema: { $ref: '#/components/schemas/Error' } },
+    200: { description: 'It can serve.', schema },
+    503: {
+      description: 'It cannot serve; the message says why.',
+      schema: { $ref: '#/components/schemas/Error' },
+    },
   },
-  async handle(_call, { pool }) {
-    // A schema that has moved ahead is what a rolling upgrade looks like from the old process: it goes on serving.
-    if ((await stateOf(pool)) === 'behind') throw new RequestError('schema_behind');
+  async handle(_call, { readiness }) {
+    const stalled = await readiness.stalled().catch((error: unknown) => {
+      throw isUnavailable(error)
+        ? new RequestError('database_unavailable', {
+            message: wasRestored(error) ? restored : away,
+            cause: error,
+          })
+        : error;
+    });
+    // A newer one is what a rolling upgrade looks like from the old process: it goes on serving.
+    const state = await readiness.schemaState();
+    if (state === 'behind' || state === 'ahead') throw new RequestError(`schema_${state}`);
+    if (stalled.length > 0) throw new RequestError('stalled', { message: sentence(stalled) });
     return ok;
   },
 };
 
-/** Those who ask at the same time share an answer: it takes no key to ask, and must not take up the database. */
-const asked = new WeakMap<Pool, Promise<SchemaState>>();
+/** As keys_can_be_trusted() raises it. */
+const wasRestored = (error: unknown): boolean => (error as { code?: unknown }).code === 'IN001';
 
-function stateOf(pool: Pool): Promise<SchemaState> {
-  const state = asked.get(pool) ?? schemaState(pool).finally(() => asked.delete(pool));
-  asked.set(pool, state);
-  return state;
+const restored =
+  'The database was restored to an earlier moment; the operator runs intake-server after-restore.';
+
+const away =
+  'The database does not answer; check that it runs and that this machine can reach it. This process goes on by itself.';
+
+const stallOf: Readonly<Record<StallingPart, string>> = {
+  uploads: 'uploads are waiting and no batch has been stored',
+  interactions: 'interactions are waiting and none has been stored',
+  connections: 'every connection for uploads and reads has been in use and none has come back',
+  keys: 'the poll for changed keys has failed',
+};
+
+function sentence(stalled: readonly { readonly part: StallingPart; readonly ms: number }[]): string {
+  const parts = stalled.map(({ part, ms }) => `${stallOf[part]} for ${Math.round(ms / 1_000)} s`);
+  return (
+    `Writing has stalled: ${parts.join('; ')}. The database answers, so look there for a session that holds a lock, and ` +
+    'end it: docs/runbook.md, "A process is not ready", shows how. If there is none, restart this process.'
+  );
 }
 
 export const healthOperations: readonly Operation<HealthParts>[] = [live, ready];

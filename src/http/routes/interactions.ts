@@ -1,12 +1,13 @@
 import { RequestError } from '../../errors.ts';
-import { parseBody } from '../../ingest/parse-body.ts';
 import { interactionAnswer } from '../../interactions/answer.ts';
+import { findInteraction } from '../../interactions/interaction-rows.ts';
 import { interactionFilters, listPage } from '../../interactions/list-interactions.ts';
 import { recordInteraction } from '../../interactions/record-interaction.ts';
+import { limits } from '../../limits.ts';
 import { isUuid, uuid } from '../../registry/fields.ts';
 import { interactionExample } from '../../registry/interaction.ts';
-import { findInteraction } from '../../store/interactions.ts';
-import { idempotencyKeyHeader, readIdempotencyKey } from '../idempotency-key.ts';
+import { idempotencyKeyHeader, idempotencyReplayed, readIdempotencyKey } from '../idempotency-key.ts';
+import { keyReused, notFound } from '../openapi-responses.ts';
 import { type Operation, principalOf } from '../operation.ts';
 
 const tag = 'Interactions';
@@ -23,29 +24,32 @@ const record: Operation = {
   tag,
   summary: 'Record an interaction',
   description:
-    'Records one interaction of a user with an item. The item, and the student where one is named, must exist already. ' +
-    'With an `Idempotency-Key` a retry is safe: the same body gives the first answer again.',
+    'Records one interaction of a user with an item. The item, and the student where one is named, must exist. ' +
+    'With an `Idempotency-Key` a retry is safe: the same body repeats the first answer.',
   permission: 'interactions:write',
   requestHeaders: idempotencyKeyHeader,
-  requestBody: { schema: { $ref: '#/components/schemas/NewInteraction' }, example: interactionExample },
-  answers: {
-    201: { description: 'The interaction as it is stored.', schema: interactionSchema, example },
-    400: {
-      description: 'A field is wrong; `details` names it.',
-      schema: { $ref: '#/components/schemas/Error' },
-    },
-    422: {
-      description: 'The `Idempotency-Key` was used with another body.',
-      schema: { $ref: '#/components/schemas/Error' },
-    },
+  requestBody: {
+    schema: { $ref: '#/components/schemas/NewInteraction' },
+    example: interactionExample,
+    bytesMax: limits.interactionBodyBytesMax,
   },
-  async handle(call, parts) {
-    const { interaction, warnings } = await recordInteraction(parts, {
-      organisationId: principalOf(call).organisationId,
-      body: parseBody(call.body),
-      idempotencyKey: readIdempotencyKey(call),
-    });
-    return { status: 201, body: warnings.length > 0 ? { ...interaction, warnings } : interaction };
+  answers: {
+    201: {
+      description: 'The interaction as it is stored.',
+      schema: interactionSchema,
+      example,
+      canBeReplayed: true,
+    },
+    422: keyReused,
+  },
+  async handle(call, { pool, writer }) {
+    const { organisationId } = principalOf(call);
+    const request = { organisationId, body: call.body, idempotencyKey: readIdempotencyKey(call) };
+    const { interaction, warnings, isRepeated } = await call.step('record interaction', () =>
+      recordInteraction({ pool: pool.for(organisationId), writer }, request),
+    );
+    const body = warnings.length > 0 ? { ...interaction, warnings } : interaction;
+    return { status: 201, body, ...(isRepeated && { headers: idempotencyReplayed }) };
   },
 };
 
@@ -55,16 +59,19 @@ const get: Operation = {
   path: '/user-interactions/{interaction_id}',
   tag,
   summary: 'Get an interaction',
-  description: 'Gives one interaction by the id it got when it was recorded.',
+  description: 'Returns one interaction.',
   permission: 'interactions:read',
-  pathParameters: { interaction_id: uuid() },
+  pathParameters: { interaction_id: uuid({ description: 'the id of the interaction' }) },
   answers: {
     200: { description: 'The interaction.', schema: interactionSchema, example },
-    404: { description: 'There is none with this id.', schema: { $ref: '#/components/schemas/Error' } },
+    404: notFound,
   },
   async handle(call, { pool }) {
     const id = call.params.interaction_id;
-    const found = isUuid(id) ? await findInteraction(pool, principalOf(call).organisationId, id) : undefined;
+    const { organisationId } = principalOf(call);
+    const found = isUuid(id)
+      ? await findInteraction(pool.for(organisationId), organisationId, id)
+      : undefined;
     if (!found) throw new RequestError('interaction_not_found');
     return { status: 200, body: interactionAnswer(found) };
   },
@@ -77,9 +84,9 @@ const list: Operation = {
   tag,
   summary: 'List interactions',
   description:
-    'Gives interactions, the newest received first, a page at a time: pass `next_cursor` on as `cursor` until it is null. ' +
-    'Of `interaction_type`, `item_type` and `source` only one can be asked for at a time, unless `student_id`, ' +
-    '`user_id`, `item_id` or `recommendation_id` narrows the search.',
+    'Returns a page of interactions, the newest received first: send `next_cursor` as `cursor` until it is null. Filters ' +
+    'can be combined. If few match, a search ends after a second with what it has found, which may be nothing; ' +
+    '`next_cursor` continues it.',
   permission: 'interactions:read',
   query: interactionFilters,
   answers: {
@@ -88,11 +95,10 @@ const list: Operation = {
       schema: { $ref: '#/components/schemas/InteractionPage' },
       example: { interactions: [example], next_cursor: null },
     },
-    400: { description: 'A parameter is unknown or wrong.', schema: { $ref: '#/components/schemas/Error' } },
   },
   async handle(call, { pool }) {
-    const page = await listPage(pool, principalOf(call).organisationId, call.query);
-    return { status: 200, body: page };
+    const { organisationId } = principalOf(call);
+    return { status: 200, body: await listPage(pool.for(organisationId), organisationId, call.query) };
   },
 };
 

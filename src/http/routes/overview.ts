@@ -1,4 +1,4 @@
-import { overviewOf } from '../../ingest/overview.ts';
+import { overviewOf } from '../../uploads/overview.ts';
 import { type Operation, principalOf } from '../operation.ts';
 
 export const overviewOperation: Operation = {
@@ -6,14 +6,14 @@ export const overviewOperation: Operation = {
   method: 'GET',
   path: '/v1/data',
   tag: 'Records',
-  summary: 'See what there is',
+  summary: 'Get an overview',
   description:
-    'Says for each type how many records the organisation has, the newest `updated` ever stored, when something was last ' +
-    'uploaded, and how many rejections are open. Types of which nothing was ever sent are left out.',
+    'Returns for each type how many records the organisation has, the newest `updated` ever stored, the time of the last ' +
+    'upload, and how many rejections are open. Types that were never uploaded are left out.',
   permission: 'data:read',
   answers: {
     200: {
-      description: 'What there is.',
+      description: 'The types.',
       schema: { $ref: '#/components/schemas/Overview' },
       example: {
         types: [
@@ -29,6 +29,7 @@ export const overviewOperation: Operation = {
     },
   },
   async handle(call, { pool }) {
-    return { status: 200, body: await overviewOf(pool, principalOf(call).organisationId) };
+    const { organisationId } = principalOf(call);
+    return { status: 200, body: await overviewOf(pool.for(organisationId), organisationId) };
   },
 };

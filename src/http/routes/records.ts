@@ -1,5 +1,6 @@
 import { RequestError } from '../../errors.ts';
 import { limits } from '../../limits.ts';
+import { findRecord, type RecordsAsked, readLines, readPage } from '../../records/read-records.ts';
 import { dateTime, type Field, flag, integer, isUuid, optional, uuid } from '../../registry/fields.ts';
 import {
   idFieldOf,
@@ -10,13 +11,12 @@ import {
   resourceTypes,
 } from '../../registry/resources.ts';
 import { type Instant, isoOf } from '../../registry/times.ts';
-import { findRecord, type RecordsAsked, readLines, readPage } from '../../store/read-records.ts';
 import { accepts, jsonLines } from '../accept.ts';
+import { notFound } from '../openapi-responses.ts';
 import { type Answer, type Call, type Operation, type Parts, principalOf } from '../operation.ts';
 import { schemaName } from './upload.ts';
 
 const tag = 'Records';
-const errorSchema = { $ref: '#/components/schemas/Error' };
 
 /** Reading back what was uploaded: for each record type one operation for a single record and one for many. */
 export const recordOperations: readonly Operation[] = resourceTypes.flatMap((type) => [
@@ -33,21 +33,22 @@ function getOperation(type: ResourceType): Operation {
     path: `/v1/data/${type}/{${idField}}`,
     tag,
     summary: `Get ${/^[aeiou]/.test(singular) ? 'an' : 'a'} ${singular}`,
-    description: 'Gives one record by its id as it is stored, one that is marked as deleted too.',
+    description: 'Returns one record as it is stored, also if it is marked as deleted.',
     permission: 'data:read',
-    pathParameters: { [idField]: uuid() },
+    pathParameters: { [idField]: uuid({ description: `the id of the ${singular}` }) },
     answers: {
       200: {
-        description: 'The record, with null in every field that has no value.',
+        description: 'The record, with null in every field without a value.',
         schema: { $ref: `#/components/schemas/${storedSchemaName(type)}` },
-        example: exampleOf(type),
       },
-      404: { description: 'There is none with this id.', schema: errorSchema },
+      404: notFound,
     },
     async handle(call, { pool }) {
       const id = call.params[idField];
       const { organisationId } = principalOf(call);
-      const found = isUuid(id) ? await findRecord(pool, organisationId, type, id) : undefined;
+      const found = isUuid(id)
+        ? await findRecord(pool.for(organisationId), organisationId, type, id)
+        : undefined;
       if (!found) throw new RequestError('record_not_found');
       return { status: 200, body: found };
     },
@@ -62,50 +63,42 @@ function listOperation(type: ResourceType): Operation {
     path: `/v1/data/${type}`,
     tag,
     summary: `List ${words}`,
-    description:
-      `Gives ${words} in the order of their ids, a page at a time: pass \`next_cursor\` on as \`cursor\` until it is null. ` +
-      'A page can hold fewer records than asked for, even none, and still not be the last: a request looks at a bounded ' +
-      `number of them. With \`Accept: ${jsonLines}\` all of them come in one answer, one to a line, and \`limit\` is ` +
-      'refused; an answer that breaks off before its end is not whole, and `cursor` continues it.',
+    description: `Returns ${words} in the order of their ids, in pages or, with \`Accept: ${jsonLines}\`, all in one answer.`,
     permission: 'data:read',
     query: filtersOf(type),
     answers: {
       200: {
         description: 'One page, or every record.',
         schema: { $ref: `#/components/schemas/${pageSchemaName(type)}` },
-        example: { records: [exampleOf(type)], next_cursor: null },
         otherContent: {
-          [jsonLines]: {
-            schema: {
-              type: 'string',
-              description: `on each line one record, a \`${storedSchemaName(type)}\``,
-            },
-            example: `${JSON.stringify(exampleOf(type))}\n`,
-          },
+          [jsonLines]: { schema: { type: 'string', description: 'one record per line' } },
         },
       },
-      400: { description: 'A parameter is unknown or wrong.', schema: errorSchema },
     },
     handle: (call, parts) => list(type, call, parts),
   };
 }
 
 function filtersOf(type: ResourceType): Readonly<Record<string, Field>> {
+  const words = type.replaceAll('-', ' ');
   const filters: Record<string, Field> = {
     ...Object.fromEntries(
-      referencesOf(type).map(({ field }) => [field, uuid({ description: 'has this id here' })]),
+      referencesOf(type).map(({ field }) => [
+        field,
+        uuid({ description: `only ${words} of this ${field.replace(/_id$/, '')}` }),
+      ]),
     ),
-    stored_since: dateTime({ description: 'created or changed by an upload at this instant or later' }),
+    stored_since: dateTime({ description: 'only records created or changed at this time or later' }),
     include_deleted: flag({
-      description: 'whether those marked as deleted are given too; false unless said',
+      description: 'also records marked as deleted; default false',
     }),
     cursor: uuid({
-      description: 'the `next_cursor` of the page before, or the id of the last record received',
+      description: 'the `next_cursor` of the previous page, or the id of the last record received',
     }),
     limit: integer({
       minimum: 1,
       maximum: limits.recordsPerPageMax,
-      description: `how many a page, ${limits.recordsPerPageDefault} unless said`,
+      description: `records per page, default ${limits.recordsPerPageDefault}`,
     }),
   };
   return Object.fromEntries(Object.entries(filters).map(([name, field]) => [name, optional(field)]));
@@ -114,8 +107,9 @@ function filtersOf(type: ResourceType): Readonly<Record<string, Field>> {
 /** Which of the two an address gives depends on a header, and whoever keeps answers has to know. */
 const headers = { vary: 'accept' };
 
-async function list(type: ResourceType, call: Call, { pool }: Parts): Promise<Answer> {
+async function list(type: ResourceType, call: Call, parts: Parts): Promise<Answer> {
   const asked = readAsked(type, call);
+  const pool = parts.pool.for(asked.organisationId);
   const { limit = limits.recordsPerPageDefault } = call.query;
   if (accepts(jsonLines, call.headers.accept)) {
     refuseLimit(call);
@@ -165,7 +159,8 @@ export function pageSchemaName(type: ResourceType): string {
   return `${schemaName(type)}Page`;
 }
 
-function exampleOf(type: ResourceType): object {
+/** A record of the type as it is read back. */
+export function storedExample(type: ResourceType): object {
   const { fields, example }: Resource = resources[type];
   const sent: Readonly<Record<string, unknown>> = example;
   return Object.fromEntries(

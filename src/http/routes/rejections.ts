@@ -1,21 +1,18 @@
 import { RequestError, retryAfter } from '../../errors.ts';
-import { overallStatus } from '../../ingest/answer.ts';
+import { limits } from '../../limits.ts';
 import {
   discardRejections,
   rejectionFilters,
   rejectionPage,
   rejectionPaging,
   rejectionSummary,
-} from '../../ingest/find-rejections.ts';
-import { replayCursor, replayRejections } from '../../ingest/replay-rejections.ts';
-import { limits } from '../../limits.ts';
-import type { RejectionFilter } from '../../store/rejections.ts';
+} from '../../rejections/find-rejections.ts';
+import type { RejectionFilter } from '../../rejections/rejections.ts';
+import { overallStatus, sumCounts } from '../../uploads/answer.ts';
+import { type Replayed, replayCursor, replayRejections } from '../../uploads/replay-rejections.ts';
 import { type Call, type Operation, principalOf } from '../operation.ts';
 
 const tag = 'Rejections';
-const badParameter = {
-  400: { description: 'A parameter is unknown or wrong.', schema: { $ref: '#/components/schemas/Error' } },
-};
 
 /** Filters that were put into a body would otherwise be passed over, and everything be meant. */
 function refuseBody({ body }: Call): void {
@@ -31,16 +28,16 @@ const list: Operation = {
   tag,
   summary: 'List rejections',
   description:
-    'Gives the records that were refused and have not been put right, the oldest first, each with what was wrong with ' +
-    'it. One leaves when it is replayed with success, discarded, or when an upload stores the same id.',
+    'Returns failed records that are kept, the oldest first, each with its errors. A rejection is removed when its replay ' +
+    'succeeds, when it is discarded, or when an upload stores a record with its id.',
   permission: 'data:read',
   query: { ...rejectionFilters, ...rejectionPaging },
   answers: {
     200: { description: 'One page.', schema: { $ref: '#/components/schemas/RejectionPage' } },
-    ...badParameter,
   },
   async handle(call, { pool }) {
-    return { status: 200, body: await rejectionPage(pool, principalOf(call).organisationId, call.query) };
+    const { organisationId } = principalOf(call);
+    return { status: 200, body: await rejectionPage(pool.for(organisationId), organisationId, call.query) };
   },
 };
 
@@ -51,7 +48,7 @@ const summary: Operation = {
   tag,
   summary: 'Summarise rejections',
   description:
-    'Counts rejections by type, code and field, with when each was first and last seen and an example.',
+    'Counts rejections by type, code and field, with the first and last time of each and an example.',
   permission: 'data:read',
   query: rejectionFilters,
   answers: {
@@ -59,11 +56,11 @@ const summary: Operation = {
       description: 'The most frequent first.',
       schema: { $ref: '#/components/schemas/RejectionSummary' },
     },
-    ...badParameter,
   },
   async handle(call, { pool }) {
     const { organisationId } = principalOf(call);
-    return { status: 200, body: await rejectionSummary(pool, organisationId, call.query as RejectionFilter) };
+    const filter = call.query as RejectionFilter;
+    return { status: 200, body: await rejectionSummary(pool.for(organisationId), organisationId, filter) };
   },
 };
 
@@ -72,12 +69,12 @@ const replay: Operation = {
   method: 'POST',
   path: '/v1/rejections/replay',
   tag,
-  summary: 'Try rejections again',
+  summary: 'Replay rejections',
   description:
-    'Checks rejected records again, for example once what they refer to has been uploaded: what passes is stored and ' +
-    `leaves the list, what does not stays with its new reason. Takes up to ${limits.rejectionsPerReplayMax.toLocaleString('en')} ` +
-    'records a call, the oldest first; `remaining` says how many of those asked for are left. Where there are more than ' +
-    'that, pass `next_cursor` on as `cursor`, with the same filters, until it is null: then each has been tried.',
+    'Validates rejections again, for example once the records they refer to are uploaded. Those that pass are stored and ' +
+    `removed from the rejections; the others stay with their new errors. A call replays up to ${limits.rejectionsPerReplayMax.toLocaleString('en')} ` +
+    'records, the oldest first; `remaining` says how many that match are left. If there are more, send `next_cursor` as ' +
+    '`cursor`, with the same filters, until it is null: then each has been tried.',
   permission: 'data:write',
   query: { ...rejectionFilters, cursor: replayCursor },
   answers: {
@@ -90,27 +87,47 @@ const replay: Operation = {
       },
     },
   },
-  async handle(call, { pool, requestLimits }) {
+  async handle(call, { pool, checker, requestLimits }) {
     refuseBody(call);
     const principal = principalOf(call);
     const { organisationId, keyId } = principal;
-    const replayed = { organisationId, keyId, requestId: call.requestId, startedMs: performance.now() };
+    const { requestId } = call;
     const { cursor, ...filter } = call.query;
-    const body = await replayRejections(
-      pool,
-      replayed,
-      filter as RejectionFilter,
-      cursor as string | undefined,
+    const replayed = await replayRejections(
+      { pool: pool.for(organisationId), checker },
+      {
+        organisationId,
+        keyId,
+        requestId,
+        startedMs: performance.now(),
+        filter: filter as RejectionFilter,
+        cursor: cursor as string | undefined,
+      },
       (error) => call.log.error({ err: error }, 'a replay was broken off'),
     );
+    const { batches } = replayed;
     // How many there are is known only now: whoever had more than their share waits with the next request.
-    const tried = body.batches.reduce((sum, { data }) => sum + data.counts.received, 0);
-    if (tried > 0) await requestLimits.count('records', principal, tried).catch(() => {});
-    const unfinished = body.batches.some(({ status }) => status === 500);
-    const status = body.batches.length === 0 ? 200 : overallStatus(body.batches);
-    return { status, body, ...(unfinished && { headers: retryAfter }) };
+    const counts = sumCounts(batches);
+    if (counts.received > 0) await requestLimits.count('records', principal, counts.received).catch(() => {});
+    const unfinished = batches.some(({ status }) => status === 500);
+    const status = batches.length === 0 ? 200 : overallStatus(batches);
+    const body = replayBody(requestId, replayed);
+    const bytes = batches.reduce((sum, { text }) => sum + text.length, 0);
+    return { status, body, bytes, counts, ...(unfinished && { headers: retryAfter }) };
   },
 };
+
+/** Piece by piece: the answers of 50,000 records that failed again come to 35 MB. `type` is null where there are several. */
+async function* replayBody(
+  requestId: string,
+  { batches, remaining, nextCursor }: Replayed,
+): AsyncGenerator<Buffer> {
+  const [type = null, ...others] = new Set(batches.map((batch) => batch.type));
+  const head = JSON.stringify({ request_id: requestId, type: others.length === 0 ? type : null });
+  yield Buffer.from(`${head.slice(0, -1)},"batches":[`);
+  for (const [at, { text }] of batches.entries()) yield Buffer.from(at === 0 ? text : `,${text}`);
+  yield Buffer.from(`],"remaining":${remaining},"next_cursor":${JSON.stringify(nextCursor)}}`);
+}
 
 const discard: Operation = {
   id: 'discard-rejections',
@@ -118,12 +135,12 @@ const discard: Operation = {
   path: '/v1/rejections',
   tag,
   summary: 'Discard rejections',
-  description: 'Removes the rejections that match; without a filter, all of them.',
+  description: 'Deletes the rejections that match; without a filter, all of them.',
   permission: 'data:write',
   query: rejectionFilters,
   answers: {
     200: {
-      description: 'How many were removed.',
+      description: 'How many were deleted.',
       schema: {
         type: 'object',
         required: ['discarded'],
@@ -131,12 +148,15 @@ const discard: Operation = {
       },
       example: { discarded: 12 },
     },
-    ...badParameter,
   },
   async handle(call, { pool }) {
     refuseBody(call);
     const { organisationId } = principalOf(call);
-    const discarded = await discardRejections(pool, organisationId, call.query as RejectionFilter);
+    const discarded = await discardRejections(
+      pool.for(organisationId),
+      organisationId,
+      call.query as RejectionFilter,
+    );
     return { status: 200, body: { discarded } };
   },
 };

@@ -1,11 +1,11 @@
-import { batchAnswer } from '../../ingest/answer.ts';
-import { type Receipt, receiptFilters, receiptFor, receiptPage } from '../../ingest/find-receipts.ts';
-import { created } from '../../ingest/outcome.ts';
+import { type Receipt, receiptFilters, receiptFor, receiptPage } from '../../receipts/find-receipts.ts';
 import { uuid } from '../../registry/fields.ts';
+import { batchAnswer } from '../../uploads/answer.ts';
+import { created } from '../../uploads/outcome.ts';
+import { notFound } from '../openapi-responses.ts';
 import { type Operation, principalOf } from '../operation.ts';
 
 const tag = 'Receipts';
-const error = { $ref: '#/components/schemas/Error' };
 
 const example: Receipt = (() => {
   const requestId = '019ced6c-5a2b-7c3d-8e4f-5a6b7c8d9e0f';
@@ -44,17 +44,22 @@ const get: Operation = {
   tag,
   summary: 'Get the receipt of an upload',
   description:
-    'Gives the answer of an upload again, and when, by which key and how it came about. A receipt is written together ' +
-    'with its records: where there is none, nothing was stored. Kept for 30 days unless the operator says otherwise.',
+    'Returns the answer to an upload, with its time, key and duration. A receipt is committed together with its records: ' +
+    'if there is none, nothing was stored. Receipts are kept for a time that the operator sets, default 30 days.',
   permission: 'data:read',
-  pathParameters: { request_id: uuid() },
+  pathParameters: {
+    request_id: uuid({ description: 'the `request_id` of the upload, or its `X-Request-Id`' }),
+  },
   answers: {
     200: { description: 'The receipt.', schema: { $ref: '#/components/schemas/Receipt' }, example },
-    404: { description: 'There is none with this id.', schema: error },
+    404: notFound,
   },
   async handle(call, { pool }) {
     const { organisationId } = principalOf(call);
-    return { status: 200, body: await receiptFor(pool, organisationId, call.params.request_id ?? '') };
+    return {
+      status: 200,
+      body: receiptFor(pool.for(organisationId), organisationId, call.params.request_id ?? ''),
+    };
   },
 };
 
@@ -67,7 +72,7 @@ const list: Operation = {
   tag,
   summary: 'List receipts',
   description:
-    'Gives the receipts of uploads, the newest first, a page at a time: pass `next_cursor` on as `cursor` until it is null.',
+    'Returns a page of receipts, the newest first: send `next_cursor` as `cursor` until it is null.',
   permission: 'data:read',
   query: receiptFilters,
   answers: {
@@ -76,10 +81,10 @@ const list: Operation = {
       schema: { $ref: '#/components/schemas/ReceiptPage' },
       example: { requests: [summary], next_cursor: null },
     },
-    400: { description: 'A parameter is unknown or wrong.', schema: error },
   },
   async handle(call, { pool }) {
-    return { status: 200, body: await receiptPage(pool, principalOf(call).organisationId, call.query) };
+    const { organisationId } = principalOf(call);
+    return { status: 200, body: await receiptPage(pool.for(organisationId), organisationId, call.query) };
   },
 };
 

@@ -1,9 +1,4 @@
 import { retryAfter } from '../../errors.ts';
-import { batchAnswer, overallStatus, type UploadAnswer } from '../../ingest/answer.ts';
-import type { Progress } from '../../ingest/commit-batch.ts';
-import { dryRun } from '../../ingest/dry-run.ts';
-import { ingestRequest } from '../../ingest/ingest-request.ts';
-import { created, failed, type Outcome } from '../../ingest/outcome.ts';
 import { limits } from '../../limits.ts';
 import { flag, optional, required } from '../../registry/fields.ts';
 import {
@@ -13,15 +8,54 @@ import {
   resources,
   resourceTypes,
 } from '../../registry/resources.ts';
-import { idempotencyKeyHeader, readIdempotencyKey } from '../idempotency-key.ts';
+import { batchAnswer, overallStatus, sumCounts, type UploadAnswer } from '../../uploads/answer.ts';
+import { dryRun } from '../../uploads/dry-run.ts';
+import { ingestRequest } from '../../uploads/ingest-request.ts';
+import { created, failed, type Outcome } from '../../uploads/outcome.ts';
+import type { Progress } from '../../uploads/store/commit-batch.ts';
+import { isJsonLines } from '../accept.ts';
+import { idempotencyKeyHeader, idempotencyReplayed, readIdempotencyKey } from '../idempotency-key.ts';
+import { keyReused } from '../openapi-responses.ts';
 import { type Answer, type Call, type Operation, type Parts, principalOf } from '../operation.ts';
+
+const answer = { schema: { $ref: '#/components/schemas/UploadAnswer' } };
+const answerOrError = { schema: { oneOf: [answer.schema, { $ref: '#/components/schemas/Error' }] } };
+
+/** The same for every type; the examples are of shops. */
+const uploadAnswers: Operation['answers'] = {
+  200: {
+    sharedAs: 'Uploaded',
+    description: 'No record failed.',
+    ...answer,
+    example: exampleAnswer([created]),
+    canBeReplayed: true,
+  },
+  207: {
+    sharedAs: 'UploadedInPart',
+    description: 'Some records or batches failed; the others are stored.',
+    ...answer,
+    example: exampleAnswer([created, failed(null, [{ field: idFieldOf('shops'), ...required }])]),
+    canBeReplayed: true,
+  },
+  400: {
+    sharedAs: 'UploadFailed',
+    description: 'Every record failed, or the request as a whole did.',
+    ...answerOrError,
+    canBeReplayed: true,
+  },
+  422: keyReused,
+  500: {
+    sharedAs: 'UploadNotStored',
+    description: 'No batch is known to be stored, through no fault of the data; send the request again.',
+    ...answerOrError,
+  },
+};
 
 /** One upload operation per record type: each has its own shape, permission and example. */
 export const uploadOperations: readonly Operation[] = resourceTypes.map(uploadOperation);
 
 function uploadOperation(type: ResourceType): Operation {
   const recordsMax = type === 'courses' ? limits.coursesPerRequestMax : limits.recordsPerRequestMax;
-  const answer = { schema: { $ref: '#/components/schemas/UploadAnswer' } };
   return {
     id: `upload-${type}`,
     method: 'POST',
@@ -32,7 +66,11 @@ function uploadOperation(type: ResourceType): Operation {
     permission: `data:write:${type}`,
     query: {
       dry_run: optional(
-        flag({ description: 'check everything, store nothing, and answer as if it had been stored' }),
+        flag({
+          description: 'validate only; nothing is stored',
+          // The reference page takes the example for its first value: who only tries it out stores nothing.
+          examples: [true],
+        }),
       ),
     },
     requestHeaders: idempotencyKeyHeader,
@@ -50,48 +88,42 @@ function uploadOperation(type: ResourceType): Operation {
         },
       },
       example: { records: [resources[type].example] },
+      takesLines: true,
     },
-    answers: {
-      200: { description: 'No record failed.', ...answer, example: exampleAnswer(type, [created]) },
-      207: {
-        description: 'Some records failed or some batches did; the others are stored.',
-        ...answer,
-        example: exampleAnswer(type, [created, failed(null, [{ field: idFieldOf(type), ...required }])]),
-      },
-      400: {
-        description: 'Every record failed, or the request as a whole cannot be taken.',
-        schema: { oneOf: [answer.schema, { $ref: '#/components/schemas/Error' }] },
-      },
-      422: {
-        description: 'The `Idempotency-Key` was used with another body.',
-        schema: { $ref: '#/components/schemas/Error' },
-      },
-      500: {
-        description:
-          'No batch is known to be stored, for a reason that is not the data; send the request again.',
-        schema: { oneOf: [answer.schema, { $ref: '#/components/schemas/Error' }] },
-      },
-    },
+    answers: uploadAnswers,
     handle: (call, parts) => upload(type, call, parts),
   };
 }
 
 async function upload(type: ResourceType, call: Call, parts: Parts): Promise<Answer> {
   const startedMs = performance.now();
-  const { config, pool, checker, requestLimits } = parts;
+  const { config, checker, requestLimits, metrics } = parts;
   const principal = principalOf(call);
   const { organisationId, keyId } = principal;
+  const pool = parts.pool.for(organisationId);
   const { requestId } = call;
   const max = type === 'courses' ? config.coursesPerRequestMax : config.recordsPerRequestMax;
   const isDryRun = call.query.dry_run === true;
-  const key = isDryRun ? undefined : readIdempotencyKey(call);
+  const key = readIdempotencyKey(call);
   const bodyBytes = call.body?.length ?? 0;
-  const { batches, bodySha256 } = await checker.check(type, call.body, max, key !== undefined);
+  const unchecked = {
+    organisationId,
+    type,
+    body: call.body,
+    recordsMax: max,
+    isLines: isJsonLines(call.headers['content-type']),
+    wantsHash: key !== undefined,
+  };
+  const { batches, bodySha256 } = await call.step('read records', () => checker.check(unchecked));
   const received = batches.reduce((sum, batch) => sum + batch.received, 0);
   call.tellLimit(await requestLimits.count('records', principal, received));
+  const failed = batches.reduce((sum, batch) => sum + batch.failed.length, 0);
+  call.reserve(failed * limits.answerBytesPerFailedRecord);
+  const idempotency = key !== undefined && bodySha256 ? { key, bodySha256 } : undefined;
   if (isDryRun) {
-    const body = await dryRun(pool, { organisationId, requestId, type }, batches);
-    return { status: overallStatus(body.batches), body };
+    const body = await dryRun(pool, { organisationId, requestId, type, idempotency }, batches);
+    const counts = sumCounts(body.batches.map(({ data }) => data));
+    return { status: overallStatus(body.batches), body, counts };
   }
   const progress: Progress = {
     organisationId,
@@ -100,28 +132,45 @@ async function upload(type: ResourceType, call: Call, parts: Parts): Promise<Ans
     bodyBytes,
     batchCount: batches.length,
     startedMs,
-    idempotency: key !== undefined && bodySha256 ? { key, bodySha256 } : undefined,
+    idempotency,
     requestId,
   };
-  const body = await ingestRequest(pool, progress, batches, (error) =>
-    call.log.error({ err: error }, 'a batch was not stored'),
-  );
-  const unfinished = body.batches.some(({ status }) => status === 500);
-  return { status: overallStatus(body.batches), body, ...(unfinished && { headers: retryAfter }) };
+  const stored = await ingestRequest(pool, progress, batches, {
+    stallWatch: parts.uploadsStall,
+    step: call.step,
+    onStored: (durationMs) => metrics?.batchStored(durationMs),
+    onError: (error) => call.log.error({ err: error }, 'a batch was not stored'),
+  });
+  const head = JSON.stringify({ request_id: progress.requestId, type });
+  const body = `${head.slice(0, -1)},"batches":[${stored.map(({ text }) => text).join(',')}]}`;
+  const unfinished = stored.some(({ status }) => status === 500);
+  const isRepeated = stored.every((batch) => batch.isRepeated);
+  const headers = { ...(unfinished && retryAfter), ...(isRepeated && idempotencyReplayed) };
+  return { status: overallStatus(stored), body, headers, counts: sumCounts(stored) };
 }
 
 function describe(type: ResourceType, recordsMax: number): string {
   const references = referencesOf(type).map((reference) => `\`${reference.field}\` (\`${reference.type}\`)`);
   const first =
-    references.length > 0 ? ` What they refer to must exist already: ${references.join(', ')}.` : '';
+    references.length > 0 ? ` The records they refer to must exist: ${references.join(', ')}.` : '';
   return (
-    `Takes up to ${recordsMax.toLocaleString('en')} records and stores each that is sound, replacing one with the same ` +
-    `\`${idFieldOf(type)}\` as a whole.${first} Sending the same again changes nothing.`
+    `Stores up to ${recordsMax.toLocaleString('en')} records. A valid record replaces the stored one with the same ` +
+    `\`${idFieldOf(type)}\` as a whole.${first} Sending the same again changes nothing.\n\n` +
+    'The records may also be sent one a line, with `Content-Type: application/x-ndjson` and nothing around them.'
   );
 }
 
+/** `shop-categories` is `ShopCategory` among the schemas. */
+export function schemaName(type: ResourceType): string {
+  return resources[type].singular
+    .split(' ')
+    .map((word) => word.charAt(0).toUpperCase() + word.slice(1))
+    .join('');
+}
+
 /** Made by what makes the real ones, so that the reference shows what is really answered. */
-function exampleAnswer(type: ResourceType, outcomes: readonly Outcome[]): UploadAnswer {
+function exampleAnswer(outcomes: readonly Outcome[]): UploadAnswer {
+  const type = 'shops';
   const requestId = '019ced6c-5a2b-7c3d-8e4f-5a6b7c8d9e0f';
   const batch = batchAnswer({
     number: 1,
@@ -134,12 +183,4 @@ function exampleAnswer(type: ResourceType, outcomes: readonly Outcome[]): Upload
     broken: undefined,
   });
   return { request_id: requestId, type, batches: [batch] };
-}
-
-/** `shop-categories` is `ShopCategory` among the schemas. */
-export function schemaName(type: ResourceType): string {
-  return resources[type].singular
-    .split(' ')
-    .map((word) => word.charAt(0).toUpperCase() + word.slice(1))
-    .join('');
 }

@@ -1,0 +1,28 @@
+import { check } from './check.ts';
+import type { Command } from './command.ts';
+import { completionOf } from './completion.ts';
+import { exportRecords } from './export.ts';
+import { interactions } from './interactions.ts';
+import { login, whoami } from './login.ts';
+import { rejections } from './rejections.ts';
+import { requests } from './requests.ts';
+import { status } from './status.ts';
+import { upload } from './upload.ts';
+
+const withoutCompletion: Readonly<Record<string, Command>> = {
+  login,
+  whoami,
+  check,
+  upload,
+  status,
+  requests,
+  rejections,
+  export: exportRecords,
+  interactions,
+};
+
+/** Every command by its name. */
+export const commands: Readonly<Record<string, Command>> = {
+  ...withoutCompletion,
+  completion: completionOf(withoutCompletion),
+};

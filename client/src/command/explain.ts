@@ -1,0 +1,19 @@
+import { FileError } from '../files/file-error.ts';
+import { IntakeError } from '../index.ts';
+import { UsageError } from './command.ts';
+
+/** Expected errors are a sentence; anything else is a mistake of ours, and its stack is what we need to see. */
+export function explain(error: unknown): string {
+  if (error instanceof IntakeError) return explainAnswer(error);
+  if (error instanceof UsageError || error instanceof FileError) return error.message;
+  if ((error as Error).name === 'AbortError') return 'Interrupted.';
+  return (error as Error).stack ?? String(error);
+}
+
+/** What the service says is for programs where the command has a better way. */
+function explainAnswer({ code, message, details, requestId }: IntakeError): string {
+  if (code === 'unauthorized')
+    return 'The service does not accept the API key. Run intake login, or correct INTAKE_KEY.';
+  const lines = details.map(({ field, message: detail }) => `\n  ${field} ${detail}`);
+  return message + lines.join('') + (requestId === null ? '' : `\nRequest id: ${requestId}`);
+}

@@ -1,0 +1,61 @@
+import type { ByteLines } from '../byte-lines.ts';
+import type { FileFailure, FileRecord, OpenedFile } from '../files/read-file.ts';
+import type { Cut } from '../request-cutter.ts';
+import type { Outcome } from '../send-cuts.ts';
+import type { Problem } from './tally.ts';
+
+/** The records of one request, with what is kept of each until it is answered: as bytes, for strings take several times as much. */
+export interface FileCut extends Cut<undefined> {
+  /** Of each record that is sent, beside its JSON. */
+  readonly rows: ByteLines;
+  /** Of each that is not. */
+  readonly unsent: ByteLines;
+}
+
+/** A record that failed, with its problems by column. */
+export interface Failed extends Omit<FileRecord, 'record' | 'cells'> {
+  readonly cells?: readonly string[] | undefined;
+  readonly record?: unknown;
+  readonly problems: readonly Problem[];
+}
+
+const separator = '\u001f';
+
+/** The line, the number of cells, and the cells, as one string. */
+export function packRow({ line, cells }: FileRecord): string {
+  return cells === undefined
+    ? `${line}`
+    : `${line}${separator}${cells.length}${separator}${cells.join(separator)}`;
+}
+
+/** Without the cells where one of them holds the separator: they cannot be told apart. */
+function unpackRow(row: string): Pick<Failed, 'line' | 'cells'> {
+  const [line, count, ...cells] = row.split(separator);
+  return cells.length === Number(count) ? { line: Number(line), cells } : { line: Number(line) };
+}
+
+export function packFailure(failure: FileFailure | undefined): string {
+  return JSON.stringify(failure);
+}
+
+/** What failed, in the order of the file, one after the other: together they may take more memory than all the rest. */
+export function* failedOf(file: OpenedFile, cut: FileCut, { failed }: Outcome): Generator<Failed> {
+  let next = 0;
+  let unsent = unsentAt(cut, next);
+  for (const { index, problems } of failed) {
+    const row = unpackRow(cut.rows.get(index));
+    for (; unsent && unsent.line < row.line; unsent = unsentAt(cut, ++next)) yield unsent;
+    const named = problems.map((problem) => ({ ...problem, column: columnOf(file, problem.field) }));
+    yield { ...row, record: JSON.parse(cut.parts.get(index)), problems: named };
+  }
+  for (; unsent; unsent = unsentAt(cut, ++next)) yield unsent;
+}
+
+function unsentAt({ unsent }: FileCut, index: number): FileFailure | undefined {
+  return index < unsent.count ? JSON.parse(unsent.get(index)) : undefined;
+}
+
+/** What people call it: the column of their file, or the field where there is none. */
+export function columnOf(file: OpenedFile, field: string | null): string | null {
+  return field === null ? null : (file.columnOf(field) ?? field);
+}

@@ -1,0 +1,71 @@
+import type { ParseArgsOptionsConfig } from 'node:util';
+import { parseMap, readMapping } from '../files/mapping.ts';
+import type { FileOptions } from '../files/read-file.ts';
+import { type ResourceType, resourceTypes } from '../generated/resources.ts';
+import { textOf, textsOf, UsageError, type Values } from './command.ts';
+
+/** The options that say how files are read: the same for upload and check. */
+export const fileOptions: ParseArgsOptionsConfig = {
+  type: { type: 'string' },
+  map: { type: 'string', multiple: true },
+  mapping: { type: 'string' },
+  'date-format': { type: 'string' },
+  'decimal-comma': { type: 'boolean' },
+  'id-from': { type: 'string' },
+};
+
+export const fileOptionsHelp = `  --type <type>            record type of the files; without it, their names say it
+  --map '<column>=<field>' takes a field from a column of another name; may be repeated
+  --mapping <file>         the same from a JSON file
+  --date-format <format>   how dates are written, for example dd.MM.yyyy
+  --decimal-comma          numbers are written 1.234,56
+  --id-from <columns>      makes each id from these columns: the same values, the same id`;
+
+export function typeOf(values: Values): ResourceType | undefined {
+  return textOf(values, 'type') === undefined ? undefined : asType(textOf(values, 'type'));
+}
+
+export function asType(text: string | undefined): ResourceType {
+  const type = resourceTypes.find((each) => each === text);
+  if (type !== undefined) return type;
+  throw new UsageError(`There is no record type ${text}. Use one of ${resourceTypes.join(', ')}.`);
+}
+
+/** Of each type; what the command line says goes before the mapping file. */
+export async function readFileOptions(values: Values): Promise<(type: ResourceType) => FileOptions> {
+  const mappingFile = textOf(values, 'mapping');
+  const mapping = mappingFile === undefined ? () => ({}) : await readMapping(mappingFile);
+  const map = parseMap(textsOf(values, 'map'));
+  const dateFormat = textOf(values, 'date-format');
+  const idFrom = textOf(values, 'id-from')
+    ?.split(',')
+    .map((column) => column.trim());
+  return (type) => {
+    const kept: FileOptions = mapping(type);
+    return {
+      ...kept,
+      type,
+      map: { ...kept.map, ...map },
+      ...(dateFormat !== undefined && { dateFormat }),
+      ...(values['decimal-comma'] === true && { decimalComma: true }),
+      ...(idFrom !== undefined && { idFrom }),
+    };
+  };
+}
+
+/** These options as somebody would type them. */
+export function typedOptions(values: Values): string {
+  return Object.keys(fileOptions)
+    .flatMap((option) => {
+      const value = values[option];
+      if (value === true) return [`--${option}`];
+      return [value]
+        .flat()
+        .flatMap((each) => (typeof each === 'string' ? [`--${option} ${quoted(each)}`] : []));
+    })
+    .join(' ');
+}
+
+function quoted(text: string): string {
+  return /^[\w.,/:@%+-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
+}

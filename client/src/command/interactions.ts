@@ -1,0 +1,83 @@
+import type { Interaction } from '../index.ts';
+import { wait } from '../wait.ts';
+import { type Command, countOf, UsageError } from './command.ts';
+import { interruption } from './interruption.ts';
+import { connect } from './settings.ts';
+import { harmless, print } from './terminal.ts';
+
+const pollMs = 2_000;
+/** Interactions are not listed in the very order in which they were received: each poll looks back this far. */
+const overlapMs = 30_000;
+
+export const interactions: Command = {
+  summary: 'follow interactions as they are recorded',
+  help: `Usage: intake interactions tail [options]
+
+Prints the newest interactions and then each new one, until Ctrl-C.
+
+Options:
+  --limit <count>   how many of the past, default 10
+  --json            a line of JSON for each
+
+Examples:
+  intake interactions tail
+  intake interactions tail --json | jq -r .item_id`,
+  options: { limit: { type: 'string' }, json: { type: 'boolean' } },
+  words: ['tail'],
+  async run(values, [action, ...rest]) {
+    if (action !== 'tail' || rest.length > 0)
+      throw new UsageError('Say tail. See intake interactions --help.');
+    const intake = await connect();
+    const signal = interruption();
+    const limit = countOf(values, 'limit', 10);
+    /** Id to when it was received, of those that a poll may meet again. */
+    const seen = new Map<string, number>();
+    let newestMs = 0;
+    const show = async (found: readonly Interaction[]) => {
+      for (const one of found.toReversed()) {
+        const createdMs = Date.parse(one.created);
+        newestMs = Math.max(newestMs, createdMs);
+        seen.set(one.interaction_id, createdMs);
+        await print(values.json ? JSON.stringify(one) : lineOf(one));
+      }
+      for (const [id, createdMs] of seen) if (createdMs < newestMs - overlapMs) seen.delete(id);
+    };
+    try {
+      const past: Interaction[] = [];
+      for await (const one of intake.interactions.list({ limit: 1000, signal })) {
+        const createdMs = Date.parse(one.created);
+        const newest = past[0] ?? one;
+        if (past.length < limit) past.push(one);
+        // A poll meets these again, and they are no news.
+        else if (createdMs >= Date.parse(newest.created) - overlapMs) seen.set(one.interaction_id, createdMs);
+        else break;
+      }
+      await show(past);
+      for (;;) {
+        await wait(pollMs, signal);
+        const from = new Date(Math.max(0, newestMs - overlapMs)).toISOString();
+        const found: Interaction[] = [];
+        for await (const one of intake.interactions.list({ from, limit: 1000, signal })) {
+          if (!seen.has(one.interaction_id)) found.push(one);
+        }
+        await show(found);
+      }
+    } catch (error) {
+      if (signal.aborted) return 0;
+      throw error;
+    }
+  },
+};
+
+function lineOf({
+  created,
+  interaction_type,
+  item_type,
+  item_id,
+  platform,
+  city,
+  country,
+}: Interaction): string {
+  const place = [platform, city, country].filter((each) => each !== null).join(', ');
+  return harmless(`${created}  ${interaction_type}  ${item_type} ${item_id}  ${place}`.trimEnd());
+}

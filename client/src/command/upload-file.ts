@@ -1,0 +1,162 @@
+import { ByteLines } from '../byte-lines.ts';
+import type { Connection } from '../connection.ts';
+import { FailedFile } from '../files/failed-file.ts';
+import { FileError } from '../files/file-error.ts';
+import type { OpenedFile } from '../files/read-file.ts';
+import type { ResourceType } from '../generated/resources.ts';
+import type { Counts } from '../index.ts';
+import { RequestCutter } from '../request-cutter.ts';
+import { addCounts, noCounts, sendCuts } from '../send-cuts.ts';
+import { type FileCut, failedOf, packFailure, packRow } from './file-cut.ts';
+import type { Journal, JournalState } from './journal.ts';
+import type { Progress } from './progress.ts';
+import type { Problem, Tally } from './tally.ts';
+import { warn } from './terminal.ts';
+
+/** Less than the service takes: what is under way has to fit in memory, and a resumed upload sends it again. */
+const perRequest = { recordsMax: 2_000, bytesMax: 1_000_000 };
+
+export interface FileResult {
+  readonly path: string;
+  readonly type: ResourceType;
+  readonly counts: Counts;
+  /** Records that could not be sent, for they could not be read or converted. */
+  readonly unsent: number;
+  readonly failedFiles: readonly string[];
+  /** Why the file cannot be read to its end; what comes before that place is uploaded. */
+  readonly broken?: FileError | undefined;
+}
+
+export interface Run {
+  readonly connection: Connection;
+  readonly isDryRun: boolean;
+  readonly progress: Progress;
+  readonly tally: Tally;
+  readonly signal: AbortSignal;
+  /** Whether anything of the file at hand was sent, in this run or an earlier one. */
+  hasSent: boolean;
+}
+
+export const nothingDone: JournalState = { done: 0, counts: noCounts, unsent: 0, failedFiles: {} };
+
+/** Uploads one file, which passes over what is done already. The journal is told of each request that is done. */
+export async function uploadFile(
+  run: Run,
+  file: OpenedFile,
+  before: JournalState,
+  journal: Journal | undefined,
+): Promise<FileResult> {
+  const { path, type } = file;
+  let state: JournalState = { ...before, end: undefined };
+  if (file.ignoredColumns.length > 0) {
+    warn(
+      `${path}: these columns are no fields of ${type} and are not sent: ${file.ignoredColumns.join(', ')}`,
+    );
+  }
+  const failedFile = new FailedFile(file, state.failedFiles, run.isDryRun);
+  let answered = 0;
+  const show = () => {
+    const failed = state.counts.failed + state.unsent;
+    run.progress.show({ path, bytes: file.bytes, bytesRead: file.bytesRead(), records: answered, failed });
+  };
+  const reading: Reading = { show, broken: undefined };
+  const cuts = cutsOf(
+    file,
+    new RequestCutter<undefined>(type, { first: state.done, ...perRequest }),
+    run,
+    reading,
+  );
+  const sending = { key: journal?.upload ?? crypto.randomUUID(), dryRun: run.isDryRun, signal: run.signal };
+  for await (const { cut, outcome } of sendCuts(run.connection, type, cuts, sending)) {
+    for (const failed of failedOf(file, cut, outcome)) {
+      noteFailed(run.tally, type, failed);
+      failedFile.add({ ...failed, reason: reasonOf(failed.problems) });
+    }
+    for (const warning of outcome.warnings) run.tally.addWarning(warning);
+    answered += cut.end - cut.first;
+    state = {
+      done: cut.end,
+      counts: addCounts(state.counts, outcome.counts),
+      unsent: state.unsent + cut.skipped,
+      failedFiles: failedFile.flush(),
+    };
+    await journal?.write(state);
+    show();
+  }
+  failedFile.close();
+  const { broken } = reading;
+  await journal?.write({ ...state, end: broken ? 'broken' : 'finished' });
+  return resultOf(path, type, state, broken);
+}
+
+export function resultOf(
+  path: string,
+  type: ResourceType,
+  { counts, unsent, failedFiles }: JournalState,
+  broken?: FileError,
+): FileResult {
+  return { path, type, counts, unsent, failedFiles: Object.keys(failedFiles), broken };
+}
+
+interface Reading {
+  readonly show: () => void;
+  broken: FileError | undefined;
+}
+
+/** In the order of the file: a resumed upload passes over as many records as are done. */
+async function* cutsOf(
+  file: OpenedFile,
+  cutter: RequestCutter<undefined>,
+  run: Run,
+  reading: Reading,
+): AsyncGenerator<FileCut> {
+  let rows = new ByteLines('\n');
+  let unsent = new ByteLines('\n');
+  const whole = (cut: ReturnType<typeof cutter.take> & object): FileCut => {
+    const complete = { ...cut, rows, unsent };
+    rows = new ByteLines('\n', rows.byteLength + 65_536);
+    unsent = new ByteLines('\n', 1_024);
+    run.hasSent = true;
+    return complete;
+  };
+  try {
+    for await (const { records, failures } of file.chunks()) {
+      reading.show();
+      for (let sent = 0, failed = 0; sent < records.length || failed < failures.length; ) {
+        const record = records[sent];
+        const failure = failures[failed];
+        const isSent = record !== undefined && !(failure && failure.line < record.line);
+        const packed = isSent ? packRow(record) : packFailure(failure);
+        const cut = isSent ? cutter.add(undefined, record.record, packed.length) : cutter.skip(packed.length);
+        if (cut) yield whole(cut);
+        if (isSent) sent++;
+        else failed++;
+        (isSent ? rows : unsent).add(packed);
+      }
+    }
+  } catch (error) {
+    // What was read before is as good as any; the error is told when all of it is answered.
+    if (!(error instanceof FileError)) throw error;
+    reading.broken = error;
+  }
+  const last = cutter.take();
+  if (last) yield whole(last);
+}
+
+function noteFailed(
+  tally: Tally,
+  type: ResourceType,
+  { problems, record }: { readonly problems: readonly Problem[]; readonly record?: unknown },
+): void {
+  for (const problem of problems) {
+    tally.addProblem(type, problem);
+    if (problem.code === 'reference_not_found' && problem.field != null)
+      tally.addMissing(type, problem.field, record as Record<string, unknown>);
+  }
+}
+
+function reasonOf(problems: readonly Problem[]): string {
+  return problems
+    .map(({ column, message }) => (column === null ? message : `${column}: ${message}`))
+    .join('; ');
+}

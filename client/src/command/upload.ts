@@ -1,0 +1,186 @@
+import { checkHeaders } from '../files/check-headers.ts';
+import { findFiles } from '../files/find-files.ts';
+import { type FileOptions, type OpenedFile, openFile } from '../files/read-file.ts';
+import { OutputError } from '../files/write-whole.ts';
+import type { ResourceType } from '../generated/resources.ts';
+import { IntakeError } from '../index.ts';
+import { type Command, UsageError, type Values } from './command.ts';
+import { explain } from './explain.ts';
+import { fileOptions, fileOptionsHelp, readFileOptions, typedOptions, typeOf } from './file-options.ts';
+import { interruption } from './interruption.ts';
+import { type Circumstances, type Earlier, findEarlier, Journal, removeJournal } from './journal.ts';
+import { duration, Progress } from './progress.ts';
+import { connectionOf, keyIdOf, readSettings, type Settings } from './settings.ts';
+import { failedIn, printSummary, summaryJson } from './summary.ts';
+import { Tally } from './tally.ts';
+import { printJson, say, sayError } from './terminal.ts';
+import { type FileResult, nothingDone, type Run, resultOf, uploadFile } from './upload-file.ts';
+
+export const upload: Command = {
+  summary: 'upload files of records',
+  help: `Usage: intake upload <files or folders...> [options]
+
+Uploads CSV, NDJSON and JSON, each also as .gz and .zst, Parquet, and standard input (-). Files are uploaded in the order
+of what refers to what, whatever order you name them in. Records that fail are written to <file>.failed.ndjson and, for
+CSV, <file>.failed.csv, with the reason.
+
+Options:
+${fileOptionsHelp}
+  --dry-run                checks everything and stores nothing
+  --resume                 continues an upload that was interrupted; give the same files and options
+  --json                   prints the summary as JSON
+
+Examples:
+  intake upload shops.csv transactions.csv
+  intake upload exports/ --dry-run
+  intake upload sales.csv --type transactions --map 'Shop ID=shop_id' --date-format dd.MM.yyyy --decimal-comma
+  gzip -dc transactions.csv.gz | intake upload - --type transactions
+
+Exit code: 0, 1 if some records failed, 2 if the upload could not run or was interrupted.`,
+  options: {
+    ...fileOptions,
+    'dry-run': { type: 'boolean' },
+    resume: { type: 'boolean' },
+    json: { type: 'boolean' },
+  },
+  takesFiles: true,
+  async run(values, positionals) {
+    if (positionals.length === 0)
+      throw new UsageError('Name the files or folders to upload. See intake upload --help.');
+    const files = await findFiles(positionals, typeOf(values));
+    const isResumed = values.resume === true;
+    const isDryRun = values['dry-run'] === true;
+    if (isResumed && isDryRun)
+      throw new UsageError('A dry run has nothing to resume: leave --resume or --dry-run out.');
+    if (isResumed && files.some(({ path }) => path === '-')) {
+      throw new UsageError('Standard input cannot be resumed. Save it to a file, or upload it again.');
+    }
+    const settings = await readSettings();
+    const progress = new Progress();
+    const run: Run = {
+      connection: connectionOf(settings, tellRetries(progress)),
+      isDryRun,
+      progress,
+      tally: new Tally(),
+      signal: interruption(),
+      hasSent: false,
+    };
+    const planned = await plan(values, settings, files);
+    // What an earlier run left is not for this one.
+    if (!isResumed) await removeJournals(planned);
+    const results = await uploadAll(run, planned);
+    const broken = results.at(-1)?.broken;
+    // After a file that breaks off, --resume needs the journals of all.
+    if (!broken) await removeJournals(planned);
+    const exitCode = broken ? 2 : failedIn(results) > 0 ? 1 : 0;
+    // Before it is printed, for whoever reads it may have gone.
+    process.exitCode = exitCode;
+    const summary = { results, tally: run.tally, isDryRun, isResumed };
+    if (values.json) await printJson(summaryJson(summary));
+    else await printSummary(summary);
+    if (broken) sayError(explainBroken(broken.message, planned.length - results.length, isDryRun));
+    return exitCode;
+  },
+};
+
+interface Planned {
+  readonly path: string;
+  readonly type: ResourceType;
+  readonly options: FileOptions;
+  /** Undefined where the upload of this file has no journal. */
+  readonly circumstances: Circumstances | undefined;
+  readonly earlier: Earlier | undefined;
+  readonly standardInput: OpenedFile | undefined;
+}
+
+/** Everything that can be wrong with the files and their journals is found before anything is sent. */
+async function plan(
+  values: Values,
+  settings: Settings,
+  files: readonly { readonly path: string; readonly type: ResourceType }[],
+): Promise<Planned[]> {
+  const optionsOf = await readFileOptions(values);
+  const opened = await checkHeaders(files, optionsOf);
+  const planned: Planned[] = [];
+  for (const { path, type } of files) {
+    const options = optionsOf(type);
+    const circumstances =
+      values['dry-run'] || path === '-'
+        ? undefined
+        : {
+            service: settings.url,
+            keyId: keyIdOf(settings.key),
+            options: JSON.stringify(options),
+            typed: typedOptions(values),
+          };
+    const earlier = values.resume && circumstances ? await findEarlier(path, circumstances) : undefined;
+    const standardInput = path === '-' ? opened : undefined;
+    planned.push({ path, type, options, circumstances, earlier, standardInput });
+  }
+  return planned;
+}
+
+async function removeJournals(planned: readonly Planned[]): Promise<void> {
+  for (const { path, circumstances } of planned) if (circumstances) await removeJournal(path);
+}
+
+/** One after the other, up to the first that breaks off: others may refer to what is not there. */
+async function uploadAll(run: Run, planned: readonly Planned[]): Promise<FileResult[]> {
+  const results: FileResult[] = [];
+  try {
+    for (const one of planned) {
+      results.push(await uploadOne(run, one));
+      if (results.at(-1)?.broken) break;
+    }
+  } finally {
+    run.progress.clear();
+  }
+  return results;
+}
+
+async function uploadOne(run: Run, one: Planned): Promise<FileResult> {
+  const { path, type, options, circumstances, earlier } = one;
+  const before = earlier?.state ?? nothingDone;
+  if (before.end === 'finished') return resultOf(path, type, before);
+  run.hasSent = earlier !== undefined;
+  const file = one.standardInput ?? (await openFile(path, { ...options, type, skipRecords: before.done }));
+  const journal =
+    circumstances && (await (earlier ? Journal.resume(path, earlier) : Journal.begin(path, circumstances)));
+  try {
+    return await uploadFile(run, file, before, journal);
+  } catch (error) {
+    if (journal && !run.hasSent) await removeJournal(path);
+    throw journal && run.hasSent ? withAdvice(error) : error;
+  } finally {
+    await journal?.close();
+    await file.close();
+  }
+}
+
+function explainBroken(message: string, filesLeft: number, isDryRun: boolean): string {
+  if (isDryRun) return message;
+  const left =
+    filesLeft === 0 ? '' : ` ${filesLeft} more ${filesLeft === 1 ? 'file was' : 'files were'} not begun.`;
+  return `${message}\nWhat comes before is uploaded.${left} Replace the file by a whole one and run the same command with --resume.`;
+}
+
+/** Several requests fail at once and for one reason: it is told once in a while. */
+function tellRetries(progress: Progress): (error: IntakeError, waitMs: number) => void {
+  let toldMs = -Infinity;
+  return (error, waitMs) => {
+    // Being told to slow down is part of uploading fast.
+    if (error.status === 429 || performance.now() - toldMs < 10_000) return;
+    toldMs = performance.now();
+    progress.clear();
+    say(`${error.message} Trying again in ${duration(waitMs / 1000)}.`);
+  };
+}
+
+function withAdvice(error: unknown): unknown {
+  const mayGoOn =
+    error instanceof IntakeError || error instanceof OutputError || (error as Error).name === 'AbortError';
+  if (!mayGoOn) return error;
+  return new UsageError(
+    `${explain(error)}\nWhat was answered so far is stored. Run the same command with --resume to go on.`,
+  );
+}

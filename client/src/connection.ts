@@ -1,0 +1,199 @@
+import { errorOf, IntakeError } from './errors.ts';
+import { limits } from './limits.ts';
+import { wait } from './wait.ts';
+
+export interface IntakeOptions {
+  /** Where the service is, for example `https://intake.example.com`. */
+  readonly url: string;
+  /** An API key. */
+  readonly key: string;
+  /** Compress uploads with gzip. Default: unless the service is on this machine. */
+  readonly compress?: boolean;
+  /** How long to go on with a request that fails for a reason that may pass. Default: 5 minutes. */
+  readonly retryForMs?: number;
+  /** Called before each wait. */
+  readonly onRetry?: (error: IntakeError, waitMs: number) => void;
+}
+
+export interface Call {
+  readonly method?: 'GET' | 'POST' | 'DELETE';
+  readonly path: string;
+  readonly query?: object | undefined;
+  readonly body?: string | Uint8Array<ArrayBuffer>;
+  readonly compress?: boolean;
+  readonly headers?: Record<string, string>;
+  readonly keepalive?: boolean;
+  /** Does not wait where others were told to. */
+  readonly urgent?: boolean;
+  /** The answer is handed over unread. */
+  readonly stream?: boolean;
+  /** False where a second time is not the same as once: sent again only if the first did nothing for certain. */
+  readonly repeatable?: boolean;
+  readonly signal?: AbortSignal | undefined;
+}
+
+interface Answer {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly body: unknown;
+}
+
+/** One service and one key: sends requests, and sends again what is safe to send again. */
+export class Connection {
+  readonly compress: boolean;
+  readonly #origin: string;
+  readonly #key: string;
+  readonly #retryForMs: number;
+  readonly #onRetry: IntakeOptions['onRetry'];
+  /** A 429 or 503 pauses every request of this connection. */
+  #pausedUntilMs = 0;
+
+  constructor({ url, key, compress, retryForMs, onRetry }: IntakeOptions) {
+    const { protocol, hostname } = new URL(url);
+    if (!/^https?:$/.test(protocol))
+      throw new TypeError(`url must begin with https:// or http://, not ${protocol}`);
+    if (!/^[!-~]+$/.test(key))
+      throw new TypeError('key must be an API key: letters, digits and signs, no spaces');
+    this.#origin = url.replace(/\/+$/, '');
+    this.#key = key;
+    this.compress = compress ?? !/^(localhost|127\..*|\[::1\])$/.test(hostname);
+    this.#retryForMs = retryForMs ?? limits.retryForMs;
+    this.#onRetry = onRetry;
+  }
+
+  /** The body of the answer. Throws an IntakeError, or the signal's reason. */
+  async request<T>(call: Call): Promise<T> {
+    return (await this.#exchange(call)).body as T;
+  }
+
+  /** The answer as a stream of bytes. */
+  async open(call: Call): Promise<ReadableStream<Uint8Array>> {
+    return (await this.#exchange({ ...call, stream: true })).body as ReadableStream<Uint8Array>;
+  }
+
+  async #exchange(call: Call): Promise<Answer> {
+    const body = call.body !== undefined && call.compress ? await gzip(call.body) : call.body;
+    let failingSinceMs: number | undefined;
+    for (let attempt = 0; ; attempt++) {
+      if (!call.urgent) await this.#pause(call.signal);
+      const outcome = await this.#attempt(call, body);
+      const error = outcome instanceof IntakeError ? outcome : errorIn(outcome);
+      if (error === undefined) return outcome as Answer;
+      failingSinceMs ??= Date.now();
+      const retryAfterMs = outcome instanceof IntakeError ? 0 : retryAfterOf(outcome);
+      const backoffMs = Math.min(limits.backoffMaxMs, limits.backoffFirstMs * 2 ** attempt);
+      const waitMs = retryAfterMs + Math.random() * backoffMs;
+      const outOfTime = Date.now() + waitMs - failingSinceMs > this.#retryForMs;
+      if (outOfTime || !mayRetry(error, call.repeatable ?? true)) {
+        // Its records are told as failed, each with its reason.
+        if (batchesOf(outcome)) return outcome as Answer;
+        throw error;
+      }
+      if (error.status === 429 || error.status === 503) {
+        this.#pausedUntilMs = Math.max(this.#pausedUntilMs, Date.now() + retryAfterMs);
+      }
+      this.#onRetry?.(error, waitMs);
+      await wait(waitMs, call.signal);
+    }
+  }
+
+  async #pause(signal?: AbortSignal): Promise<void> {
+    for (let ms = this.#pausedUntilMs - Date.now(); ms > 0; ms = this.#pausedUntilMs - Date.now()) {
+      await wait(ms, signal);
+    }
+  }
+
+  /** One attempt. An error is returned where there was no answer, and thrown where the caller aborted. */
+  async #attempt(
+    call: Call,
+    body: string | Uint8Array<ArrayBuffer> | undefined,
+  ): Promise<Answer | IntakeError> {
+    call.signal?.throwIfAborted();
+    const timeout = new AbortController();
+    const timer = setTimeout(() => timeout.abort(new Error('no answer in time')), limits.attemptTimeoutMs);
+    try {
+      const response = await fetch(this.#origin + call.path + queryOf(call.query), {
+        method: call.method ?? 'GET',
+        headers: {
+          authorization: `Bearer ${this.#key}`,
+          ...(body !== undefined && { 'content-type': 'application/json' }),
+          ...(call.compress && { 'content-encoding': 'gzip' }),
+          ...call.headers,
+        },
+        redirect: 'manual',
+        signal: call.signal ? AbortSignal.any([call.signal, timeout.signal]) : timeout.signal,
+        ...(body !== undefined && { body }),
+        ...(call.keepalive && { keepalive: true }),
+      });
+      const { status, headers } = response;
+      const isLines = headers.get('content-type')?.startsWith('application/x-ndjson');
+      if (call.stream && response.ok && isLines) return { status, headers, body: response.body };
+      const isJson = headers.get('content-type')?.startsWith('application/json');
+      const text = await response.text();
+      return { status, headers, body: isJson ? JSON.parse(text) : text };
+    } catch (error) {
+      call.signal?.throwIfAborted();
+      const message = `No answer from ${this.#origin}: ${reasonOf(error)}. Check the address and the network.`;
+      return new IntakeError('connection_failed', message);
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+}
+
+interface Batch {
+  readonly status: number;
+  readonly data: { readonly error: string };
+}
+
+/** The batches of an upload's or a replay's answer, whatever its status. */
+function batchesOf(answer: Answer | IntakeError): readonly Batch[] | undefined {
+  if (answer instanceof IntakeError || typeof answer.body !== 'object' || answer.body === null)
+    return undefined;
+  return (answer.body as { batches?: readonly Batch[] }).batches;
+}
+
+/** Why an answer is not the end of it, if so: an error, or an upload of which some batches are not stored. */
+function errorIn(answer: Answer): IntakeError | undefined {
+  const requestId = answer.headers.get('x-request-id');
+  const batches = batchesOf(answer);
+  if (batches) {
+    const unstored = batches.find(({ status }) => status === 500);
+    return unstored && new IntakeError('internal', unstored.data.error, 500, requestId);
+  }
+  // Something in between may answer 200 with a page of its own.
+  const isGood = answer.status >= 200 && answer.status < 300 && typeof answer.body === 'object';
+  return isGood ? undefined : errorOf(answer.status, requestId, answer.body);
+}
+
+const passing = new Set([408, 429, 500, 502, 503, 504]);
+
+function mayRetry({ code, status }: IntakeError, repeatable: boolean): boolean {
+  // A wrong key does not become right, and each attempt prolongs the wait.
+  if (code === 'too_many_failed_keys') return false;
+  if (status === 429 || (status === 503 && code !== 'unexpected_answer')) return true;
+  return repeatable && (status === null || passing.has(status));
+}
+
+function retryAfterOf({ headers }: Answer): number {
+  const seconds = Number(headers.get('retry-after'));
+  return seconds > 0 ? seconds * 1000 : 0;
+}
+
+function queryOf(query: object = {}): string {
+  const given = Object.entries(query).filter(([, value]) => value !== undefined);
+  return given.length === 0
+    ? ''
+    : `?${new URLSearchParams(given.map(([name, value]) => [name, String(value)]))}`;
+}
+
+/** What fetch says is only that it failed; the system's reason is behind it. */
+function reasonOf(error: unknown): string {
+  const { cause, message } = error as Error;
+  return cause instanceof Error && cause.message ? cause.message : message;
+}
+
+async function gzip(body: string | Uint8Array<ArrayBuffer>): Promise<Uint8Array<ArrayBuffer>> {
+  const stream = new Blob([body]).stream().pipeThrough(new CompressionStream('gzip'));
+  return new Uint8Array(await new Response(stream).arrayBuffer());
+}

@@ -1,0 +1,45 @@
+import type { components } from './generated/api.ts';
+
+type ServiceError = components['schemas']['Error'];
+
+/** The codes of the service, and those of the client: no answer, one that is not Intake's, a full queue. */
+export type ErrorCode = ServiceError['code'] | 'connection_failed' | 'unexpected_answer' | 'queue_full';
+
+/** A request that failed as a whole. Go by `code`; `message` is for people. */
+export class IntakeError extends Error {
+  override readonly name = 'IntakeError';
+  readonly code: ErrorCode;
+  /** HTTP status, or null where there was no answer. */
+  readonly status: number | null;
+  /** Name it when you ask the operator for help. */
+  readonly requestId: string | null;
+  /** With `missing_permission`: the one that the key lacks. */
+  readonly permission: string | undefined;
+  /** With `invalid_request`: each field or parameter that is wrong. */
+  readonly details: readonly components['schemas']['ErrorDetail'][];
+
+  constructor(
+    code: ErrorCode,
+    message: string,
+    status: number | null = null,
+    requestId: string | null = null,
+    body: Partial<ServiceError> = {},
+  ) {
+    super(message);
+    this.code = code;
+    this.status = status;
+    this.requestId = requestId;
+    this.permission = body.permission;
+    this.details = body.details ?? [];
+  }
+}
+
+/** An answer that is an error, as Intake writes it or as something in between does. */
+export function errorOf(status: number, requestId: string | null, body: unknown): IntakeError {
+  if (typeof body === 'object' && body !== null && 'code' in body && 'message' in body) {
+    const error = body as ServiceError;
+    return new IntakeError(error.code, error.message, status, requestId, error);
+  }
+  const message = `Something other than Intake answered with status ${status}. Check the address and any proxy.`;
+  return new IntakeError('unexpected_answer', message, status, requestId);
+}

@@ -1,0 +1,150 @@
+import type { FieldSchema } from '../generated/schemas.ts';
+import { type DateReader, dateReader } from './date-format.ts';
+import { deriveId, namedBy } from './derived-id.ts';
+
+export interface ConvertOptions {
+  /** How dates are written, such as dd/MM/yyyy; ISO 8601 is read in any case. */
+  readonly dateFormat?: string | undefined;
+  /** 1.234,50 instead of 1234.50. */
+  readonly decimalComma?: boolean | undefined;
+  /** The columns of the key from which ids are derived. */
+  readonly idFrom?: readonly string[] | undefined;
+}
+
+/** Why a cell cannot be turned into its field's type. */
+export interface CellProblem {
+  readonly code: string;
+  readonly message: string;
+}
+
+export type Scalar = string | number | boolean;
+/** A cell that is not empty as its field's type; undefined where it says nothing after all, such as one of spaces. */
+export type Convert = (cell: string) => Scalar | CellProblem | undefined;
+
+/** How the cells of this field are read; undefined where they are sent as they are. */
+export function converterOf(
+  field: string,
+  schema: FieldSchema,
+  options: ConvertOptions,
+): Convert | undefined {
+  const { format } = schema;
+  if (typeIs(schema, 'number')) return trimmed(options.decimalComma ? readDecimalComma : readNumber);
+  if (typeIs(schema, 'boolean')) return trimmed(readBoolean);
+  if (format === 'uuid') return uuidConverter(field, options);
+  if (format === 'date' || format === 'date-time') return dateConverter(format, options.dateFormat);
+  return undefined;
+}
+
+/** Values of JSON have a type already, so only what an option asks for is converted. */
+export function jsonConverterOf(
+  field: string,
+  schema: FieldSchema,
+  options: ConvertOptions,
+): Convert | undefined {
+  const { format } = schema;
+  const isAsked =
+    (options.decimalComma && typeIs(schema, 'number')) ||
+    (options.idFrom && format === 'uuid') ||
+    (options.dateFormat && (format === 'date' || format === 'date-time'));
+  return isAsked ? converterOf(field, schema, options) : undefined;
+}
+
+function typeIs({ type }: FieldSchema, wanted: string): boolean {
+  return typeof type === 'string' ? type === wanted : type.includes(wanted);
+}
+
+/** Most cells have no space around them, and looking is cheaper than cutting. */
+function trimmed(convert: Convert): Convert {
+  return (cell) => {
+    if (cell.charCodeAt(0) > 0x20 && cell.charCodeAt(cell.length - 1) > 0x20) return convert(cell);
+    const text = cell.trim();
+    return text === '' ? undefined : convert(text);
+  };
+}
+
+const notNumber: CellProblem = {
+  code: 'wrong_type',
+  message:
+    'must be a number such as 1234.5, without a currency or thousands separator; add --decimal-comma if it has a decimal comma',
+};
+
+function readNumber(cell: string): number | CellProblem {
+  const number = Number(cell);
+  // JavaScript also reads 0x1F, 0b1 and 0o7, which an export never means.
+  if (!Number.isFinite(number) || (cell.charCodeAt(1) > 0x39 && /^0[xob]/i.test(cell))) return notNumber;
+  return number;
+}
+
+const decimalComma = /^[+-]?(\d+|\d{1,3}([. \u00a0\u202f']\d{3})+)(,\d+)?$/;
+const notDecimalComma: CellProblem = {
+  code: 'wrong_type',
+  message: 'must be a number with a decimal comma such as 1234,5 or 1.234,5, without a currency',
+};
+
+/** A point is read only between groups of three digits: 12.5 would otherwise become 125 without a word. */
+function readDecimalComma(cell: string): number | CellProblem {
+  if (!decimalComma.test(cell)) return notDecimalComma;
+  return Number(cell.replace(/[. \u00a0\u202f']/g, '').replace(',', '.'));
+}
+
+const booleans = new Map<string, boolean>([
+  ...['true', 'yes', 'y', 't', '1'].map((word) => [word, true] as const),
+  ...['false', 'no', 'n', 'f', '0'].map((word) => [word, false] as const),
+]);
+const notBoolean: CellProblem = {
+  code: 'wrong_type',
+  message: 'must be true or false (yes, no, y, n, t, f, 1 and 0 are read too)',
+};
+
+function readBoolean(cell: string): boolean | CellProblem {
+  return booleans.get(cell) ?? booleans.get(cell.toLowerCase()) ?? notBoolean;
+}
+
+function uuidConverter(field: string, { idFrom }: ConvertOptions): Convert {
+  if (idFrom === undefined) return trimmed((cell) => cell);
+  const named = namedBy(field);
+  return trimmed((cell) => deriveId(named, [cell]));
+}
+
+function dateConverter(wants: 'date' | 'date-time', format: string | undefined): Convert {
+  const read: DateReader | undefined = format === undefined ? undefined : dateReader(format);
+  const isoOf = wants === 'date' ? isoDate : isoDateTime;
+  const example = wants === 'date' ? '2004-02-29' : '2026-03-14T09:26:53Z';
+  const problem: CellProblem = {
+    code: 'invalid_format',
+    message:
+      format === undefined
+        ? `must be written as ${example}; add --date-format, such as --date-format dd/MM/yyyy, if the file has another form`
+        : `must be a date written as ${format}, as --date-format says, or as ${example}`,
+  };
+  const unreal: CellProblem = {
+    code: 'invalid_format',
+    message: `names no day or time that there is, read as ${format}; check it, or --date-format`,
+  };
+  // With yyyy-dd-MM, a day that is none must not be taken for a month.
+  const readsIso = format === undefined || !/^yyyy-(?!MM-dd)/.test(format);
+  return trimmed((cell) => {
+    const asFormat = read?.(cell, wants);
+    if (typeof asFormat === 'string') return asFormat;
+    const isIso = readsIso && cell.charCodeAt(4) === 0x2d /* - */ && cell.charCodeAt(7) === 0x2d;
+    return isIso ? isoOf(cell) : asFormat === null ? unreal : problem;
+  });
+}
+
+/** Databases write a day as 2004-02-29 00:00:00 where a column may have a time. */
+function isoDate(cell: string): string {
+  return cell.length > 10 && /^[ T]00:00(:00(\.0+)?)?(Z|\+00(:?00)?)?$/.test(cell.slice(10))
+    ? cell.slice(0, 10)
+    : cell;
+}
+
+/** Databases write a space instead of the T, and spreadsheets leave out a time of midnight. */
+function isoDateTime(cell: string): string {
+  if (cell.length === 10) return `${cell}T00:00:00Z`;
+  return cell.charCodeAt(10) === 0x20 ? isoWithSpace(cell) : cell;
+}
+
+/** PostgreSQL also writes the offset as +00, others with a space before it. */
+function isoWithSpace(cell: string): string {
+  return `${cell.slice(0, 10)}T${cell.slice(11).replace(' ', '')}`;
+}

@@ -1,0 +1,169 @@
+/** One row of a CSV. `line` is where it begins in the file, from 1. */
+export interface CsvRow {
+  readonly line: number;
+  readonly cells: readonly string[];
+  /** Why the row cannot be taken apart; the cells are then what a plain split gives. */
+  readonly malformed: string | undefined;
+}
+
+/** A record of the service has at most 64 KiB of JSON: what goes on for longer is a quote that was never closed. */
+const rowCharactersMax = 262_144;
+
+const neverClosed =
+  'has a quote that is not closed where it should be; close it, or double the quotes within a cell';
+const textAfterQuote = 'has text after a closing quote; double the quotes within a cell';
+
+/** What a decoder makes of bytes that are not UTF-8. */
+export const replacement = '\ufffd';
+export const notUtf8 = 'has characters that are not UTF-8; save the file as UTF-8';
+
+const separators = [',', ';', '\t', '|'];
+
+/** The separator that the header has most of, outside quotes. */
+export function detectSeparator(header: string): string {
+  const bare = header.replace(/"[^"]*"/g, '');
+  const counts = separators.map((separator) => bare.split(separator).length);
+  return separators[counts.indexOf(Math.max(...counts))] as string;
+}
+
+/**
+ * Takes a CSV (RFC 4180) apart as it arrives. Written here because csv-parse reads 75,000 rows/s of transactions, and a
+ * split of the lines without a quote, which is nearly all of them, several times as many. A row that cannot be read
+ * costs only its own line: reading goes on with the next one.
+ */
+export class CsvParser {
+  readonly #separator: string;
+  #rest = '';
+  #line = 1;
+  #width = 0;
+  #isInLongLine = false;
+
+  constructor(separator: string) {
+    this.#separator = separator;
+  }
+
+  /** The rows that are complete with this text. Blank lines are no rows. */
+  push(text: string, isLast: boolean): CsvRow[] {
+    const all = this.#rest === '' ? text : this.#rest + text;
+    const rows: CsvRow[] = [];
+    let from = this.#isInLongLine ? this.#endLongLine(all) : 0;
+    let quote = all.indexOf('"', from);
+    while (from < all.length) {
+      const newline = all.indexOf('\n', from);
+      if (newline < 0 && !isLast) {
+        if (all.length - from > rowCharactersMax) from = this.#beginLongLine(all, from, rows);
+        break;
+      }
+      const end = newline < 0 ? all.length : newline;
+      if (quote >= 0 && quote < from) quote = all.indexOf('"', from);
+      if (quote < 0 || quote >= end) {
+        const cells = this.#split(all, from, end);
+        if (cells !== undefined) rows.push({ line: this.#line, cells, malformed: this.#complain(cells) });
+        this.#line++;
+        from = end + 1;
+        continue;
+      }
+      const next = this.#readQuoted(all, from, end, isLast, rows);
+      if (next < 0) break;
+      from = next;
+    }
+    this.#rest = all.slice(from);
+    return all.includes(replacement) ? rows.map(checkCharacters) : rows;
+  }
+
+  #beginLongLine(all: string, from: number, rows: CsvRow[]): number {
+    const malformed = `is longer than ${rowCharactersMax} characters; check that the file is a CSV with a row to a line`;
+    rows.push({ line: this.#line, cells: [all.slice(from, from + rowCharactersMax)], malformed });
+    this.#isInLongLine = true;
+    return all.length;
+  }
+
+  #endLongLine(all: string): number {
+    const newline = all.indexOf('\n');
+    if (newline < 0) return all.length;
+    this.#isInLongLine = false;
+    this.#line++;
+    return newline + 1;
+  }
+
+  #split(all: string, from: number, end: number): string[] | undefined {
+    const to = all.charCodeAt(end - 1) === 0x0d && end > from ? end - 1 : end;
+    return to === from ? undefined : all.slice(from, to).split(this.#separator);
+  }
+
+  /** The header says how many cells a row has. Spreadsheets add empty ones at the end. */
+  #complain(cells: readonly string[]): string | undefined {
+    if (this.#width === 0) this.#width = cells.length;
+    if (cells.length === this.#width) return undefined;
+    if (cells.length > this.#width && cells.slice(this.#width).every((cell) => cell === '')) return undefined;
+    return `has ${cells.length} cells where the header has ${this.#width}; check its separators and quotes`;
+  }
+
+  /** Reads a row with quotes. Returns where the next row begins, or -1 if this one has not arrived whole. */
+  #readQuoted(all: string, from: number, lineEnd: number, isLast: boolean, rows: CsvRow[]): number {
+    const cells: string[] = [];
+    let at = from;
+    let end = lineEnd;
+    for (;;) {
+      if (all.charCodeAt(at) !== 0x22 /* " */) {
+        const separator = all.indexOf(this.#separator, at);
+        const isInRow = separator >= 0 && separator < end;
+        const to = isInRow ? separator : all.charCodeAt(end - 1) === 0x0d && end > at ? end - 1 : end;
+        cells.push(all.slice(at, to));
+        if (!isInRow) break;
+        at = separator + 1;
+        continue;
+      }
+      const close = closingQuote(all, at + 1);
+      // At the very end a quote may be the first half of a doubled one.
+      const isOpen = close < 0 || (close + 1 >= all.length && !isLast);
+      if (!isOpen && close > end) end = endOfLine(all, close);
+      if (isOpen || (end === all.length && !isLast)) {
+        if (!isLast && all.length - from <= rowCharactersMax) return -1;
+        return this.#fail(neverClosed, all, from, lineEnd, rows);
+      }
+      const inside = all.slice(at + 1, close);
+      cells.push(inside.includes('"') ? inside.replaceAll('""', '"') : inside);
+      at = close + 1;
+      if (all.startsWith(this.#separator, at)) at++;
+      else if (at >= end || (at === end - 1 && all.charCodeAt(at) === 0x0d)) break;
+      else return this.#fail(textAfterQuote, all, from, lineEnd, rows);
+    }
+    const malformed = this.#complain(cells);
+    if (malformed !== undefined && end !== lineEnd) return this.#fail(neverClosed, all, from, lineEnd, rows);
+    rows.push({ line: this.#line, cells, malformed });
+    this.#line += 1 + (end === lineEnd ? 0 : newlinesIn(all, from, end));
+    return end + 1;
+  }
+
+  /** Gives up this line only: the quote may have swallowed the rows after it. */
+  #fail(malformed: string, all: string, from: number, lineEnd: number, rows: CsvRow[]): number {
+    rows.push({ line: this.#line, cells: this.#split(all, from, lineEnd) ?? [], malformed });
+    this.#line++;
+    return lineEnd + 1;
+  }
+}
+
+function checkCharacters(row: CsvRow): CsvRow {
+  return row.cells.some((cell) => cell.includes(replacement))
+    ? { ...row, malformed: row.malformed ?? notUtf8 }
+    : row;
+}
+
+/** Where the quote is that closes the cell, passing over doubled ones; -1 if it is not there yet. */
+function closingQuote(all: string, from: number): number {
+  let at = all.indexOf('"', from);
+  while (at >= 0 && all.charCodeAt(at + 1) === 0x22) at = all.indexOf('"', at + 2);
+  return at;
+}
+
+function endOfLine(all: string, from: number): number {
+  const newline = all.indexOf('\n', from);
+  return newline < 0 ? all.length : newline;
+}
+
+function newlinesIn(all: string, from: number, end: number): number {
+  let count = 0;
+  for (let at = all.indexOf('\n', from); at >= 0 && at < end; at = all.indexOf('\n', at + 1)) count++;
+  return count;
+}

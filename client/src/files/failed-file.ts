@@ -1,0 +1,154 @@
+import { closeSync, fdatasyncSync, ftruncateSync, openSync, rmSync, statSync } from 'node:fs';
+import { FileError } from './file-error.ts';
+import { reasonColumn } from './plan-columns.ts';
+import type { OpenedFile } from './read-file.ts';
+import { notWritten, writeWhole } from './write-whole.ts';
+
+export interface FailedRecord {
+  readonly line: number;
+  /** The CSV row as it was. */
+  readonly cells?: readonly string[] | undefined;
+  /** The record as it was or would be sent; the text of it where that is all there is. */
+  readonly record?: unknown;
+  readonly reason: string;
+}
+
+/**
+ * Keeps what failed beside the file, ready to be fixed and uploaded again: as NDJSON, and as CSV where it came from one.
+ * The reason is the last member or column, which is passed over when the file is read again.
+ */
+export class FailedFile {
+  readonly #header: readonly string[];
+  readonly #separator: string;
+  readonly #reasonAt: number;
+  readonly #ndjson: Output;
+  readonly #csv: Output | undefined;
+
+  /** `written` is what `flush` said before an upload broke off: each file goes on from there. */
+  constructor(file: OpenedFile, written: Readonly<Record<string, number>> = {}, isDryRun = false) {
+    // A dry run leaves alone what a real one has kept.
+    const path = (file.path === '-' ? file.type : file.path) + (isDryRun ? '.dry-run' : '');
+    const { header = [], separator } = file;
+    this.#header = header;
+    this.#separator = separator ?? ',';
+    this.#reasonAt = header.indexOf(reasonColumn);
+    this.#ndjson = new Output(`${path}.failed.ndjson`, '', written);
+    if (separator !== undefined)
+      this.#csv = new Output(
+        `${path}.failed.csv`,
+        this.#csvLine([...this.#without(header), reasonColumn]),
+        written,
+      );
+  }
+
+  add({ line, cells, record, reason }: FailedRecord): void {
+    this.#ndjson.write(`${JSON.stringify({ ...objectOf(line, record), [reasonColumn]: reason })}\n`);
+    if (cells !== undefined) this.#csv?.write(this.#csvLine([...this.#without(cells), reason]));
+  }
+
+  /** What was added is on disk afterwards. Returns the bytes of each file, none if nothing has failed. */
+  flush(): Record<string, number> {
+    const outputs = [this.#ndjson, this.#csv].filter((output) => output !== undefined);
+    return Object.fromEntries(
+      outputs.filter((output) => output.flush() > 0).map(({ path, bytes }) => [path, bytes]),
+    );
+  }
+
+  /** Writes what is left and returns the paths of the files, none if nothing failed. */
+  close(): readonly string[] {
+    const paths = Object.keys(this.flush());
+    this.#ndjson.close();
+    this.#csv?.close();
+    return paths;
+  }
+
+  /** A file of failed records that failed again has a reason already. */
+  #without(cells: readonly string[]): readonly string[] {
+    // A row may end in empty cells that have no column.
+    const padded = Array.from({ length: this.#header.length }, (_, at) => cells[at] ?? '');
+    padded.push(...cells.slice(this.#header.length).filter((cell) => cell !== ''));
+    return this.#reasonAt < 0 ? padded : padded.toSpliced(this.#reasonAt, 1);
+  }
+
+  #csvLine(cells: readonly string[]): string {
+    const quoted = cells.map((cell) =>
+      cell.includes(this.#separator) || /["\r\n]/.test(cell) ? `"${cell.replaceAll('"', '""')}"` : cell,
+    );
+    return `${quoted.join(this.#separator)}\n`;
+  }
+}
+
+/** A text that is no record stays one: nobody can say which part of it is which field. */
+function objectOf(line: number, record: unknown): object {
+  return typeof record === 'object' && record !== null ? record : { line, text: record };
+}
+
+const bufferCharactersMax = 65_536;
+
+/** A file that comes into being with its first line. Written at once, not by a stream: failures may come faster than a disk. */
+class Output {
+  readonly path: string;
+  /** How long the file is, but for what is in the buffer. */
+  bytes: number;
+  #bytesOnDisk: number;
+  #descriptor: number | undefined;
+  #buffer: string;
+
+  constructor(path: string, header: string, written: Readonly<Record<string, number>>) {
+    this.path = path;
+    this.bytes = written[path] ?? 0;
+    this.#bytesOnDisk = this.bytes;
+    const found = statSync(path, { throwIfNoEntry: false })?.size ?? 0;
+    if (found < this.bytes)
+      throw new FileError(
+        `${path} has changed since the upload was interrupted; move it away and upload again without --resume`,
+      );
+    this.#buffer = this.bytes === 0 ? header : '';
+    // Nobody should take what failed last time, or after the last flush, for what failed this time.
+    if (this.bytes === 0) rmSync(path, { force: true });
+    else this.#descriptor = this.#open();
+  }
+
+  write(line: string): void {
+    this.#descriptor ??= this.#open();
+    this.#buffer += line;
+    if (this.#buffer.length >= bufferCharactersMax) this.#empty();
+  }
+
+  flush(): number {
+    this.#empty();
+    if (this.#descriptor !== undefined && this.bytes > this.#bytesOnDisk) this.#sync(this.#descriptor);
+    return this.bytes;
+  }
+
+  #empty(): void {
+    if (this.#descriptor === undefined || this.#buffer === '') return;
+    this.bytes += writeWhole(this.#descriptor, this.path, this.#buffer, this.bytes);
+    this.#buffer = '';
+  }
+
+  #sync(descriptor: number): void {
+    try {
+      fdatasyncSync(descriptor);
+    } catch (error) {
+      throw notWritten(this.path, error);
+    }
+    this.#bytesOnDisk = this.bytes;
+  }
+
+  close(): void {
+    if (this.#descriptor !== undefined) closeSync(this.#descriptor);
+    this.#descriptor = undefined;
+  }
+
+  #open(): number {
+    try {
+      // It holds what the uploaded file holds, which may be personal.
+      const descriptor = openSync(this.path, this.bytes === 0 ? 'w' : 'r+', 0o600);
+      ftruncateSync(descriptor, this.bytes);
+      return descriptor;
+    } catch (error) {
+      throw notWritten(this.path, error);
+    }
+  }
+}

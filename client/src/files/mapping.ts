@@ -1,0 +1,98 @@
+import { readFile } from 'node:fs/promises';
+import { type ResourceType, resourceTypes } from '../generated/resources.ts';
+import { schemas } from '../generated/schemas.ts';
+import { FileError, withPath } from './file-error.ts';
+import type { PlanOptions } from './plan-columns.ts';
+
+/** Reads `--map 'Shop ID=shop_id'`, given as often as needed. The last = counts, for no field has one in its name. */
+export function parseMap(pairs: readonly string[]): Record<string, string> {
+  const entries = pairs.map((pair) => {
+    const equals = pair.lastIndexOf('=');
+    if (equals < 1) throw new FileError(`--map '${pair}' has no = in it; write it as --map 'column=field'`);
+    return [pair.slice(0, equals).trim(), pair.slice(equals + 1).trim()] as const;
+  });
+  return Object.fromEntries(entries.map(knownField));
+}
+
+/** A mapping serves files of several types, so a field has to be one of any. */
+function knownField([column, field]: readonly [string, string]): readonly [string, string] {
+  const isKnown =
+    field === '' || resourceTypes.some((type) => Object.hasOwn(schemas[type].properties, field));
+  if (!isKnown)
+    throw new FileError(`"${column}" is mapped to ${field}, which is a field of no type; check its spelling`);
+  return [column, field];
+}
+
+const form =
+  'write {"Shop ID": "shop_id"}, or by type {"transactions": {"columns": {"Shop ID": "shop_id"}, "id_from": ["Receipt"], "date_format": "dd/MM/yyyy", "decimal_comma": true}}';
+
+/**
+ * Reads a mapping file: columns to fields for every file, or by type, where the other options for a file may stand too.
+ * A folder of an export needs those: its files have different keys.
+ */
+export async function readMapping(path: string): Promise<(type: ResourceType) => PlanOptions> {
+  try {
+    const mapping = parse(await readFile(path, 'utf8').catch(notFound));
+    if (Object.values(mapping).every((field) => typeof field === 'string'))
+      return () => ({
+        map: Object.fromEntries(Object.entries(mapping as Record<string, string>).map(knownField)),
+      });
+    const byType = new Map(
+      Object.entries(mapping).map(([type, options]) => [typeNamed(type), optionsOf(type, options)]),
+    );
+    return (type) => byType.get(type) ?? {};
+  } catch (error) {
+    throw withPath(path, error);
+  }
+}
+
+function notFound(error: NodeJS.ErrnoException): never {
+  throw new FileError(`the mapping file cannot be read (${error.code}); check its name`);
+}
+
+function parse(text: string): Record<string, unknown> {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch (error) {
+    throw new FileError(`the mapping file is not JSON (${(error as Error).message}); ${form}`);
+  }
+  if (!isObject(value)) throw new FileError(`the mapping file is no JSON object; ${form}`);
+  return value;
+}
+
+function typeNamed(name: string): ResourceType {
+  const type = resourceTypes.find((each) => each === name);
+  if (type === undefined) throw new FileError(`"${name}" is no type; use one of ${resourceTypes.join(', ')}`);
+  return type;
+}
+
+function optionsOf(type: string, options: unknown): PlanOptions {
+  if (!isObject(options)) throw new FileError(`what is said of ${type} is no object; ${form}`);
+  const {
+    columns = {},
+    id_from: idFrom,
+    date_format: dateFormat,
+    decimal_comma: decimalComma,
+    ...others
+  } = options;
+  const isGood =
+    isObject(columns) &&
+    Object.values(columns).every((field) => typeof field === 'string') &&
+    (idFrom === undefined ||
+      (Array.isArray(idFrom) && idFrom.every((column) => typeof column === 'string'))) &&
+    (dateFormat === undefined || typeof dateFormat === 'string') &&
+    (decimalComma === undefined || typeof decimalComma === 'boolean') &&
+    Object.keys(others).length === 0;
+  if (!isGood) throw new FileError(`what is said of ${type} cannot be followed; ${form}`);
+  return {
+    map: columns as Record<string, string>,
+    idFrom: idFrom as string[] | undefined,
+    dateFormat,
+    decimalComma,
+  };
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

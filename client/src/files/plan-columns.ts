@@ -1,0 +1,191 @@
+import { type ResourceType, resources } from '../generated/resources.ts';
+import { schemas } from '../generated/schemas.ts';
+import {
+  type CellProblem,
+  type Convert,
+  type ConvertOptions,
+  converterOf,
+  type Scalar,
+} from './convert-cell.ts';
+import { deriveId } from './derived-id.ts';
+import { FileError } from './file-error.ts';
+import { suggestField } from './suggest-field.ts';
+
+/** The last column of a file of failed records. It is passed over when that file is uploaded again. */
+export const reasonColumn = 'failed_reason';
+
+export interface PlanOptions extends ConvertOptions {
+  /** Column to field; an empty field leaves the column out. */
+  readonly map?: Readonly<Record<string, string>> | undefined;
+}
+
+export interface Column {
+  readonly index: number;
+  /** As the header has it. */
+  readonly column: string;
+  readonly field: string;
+  readonly convert: Convert | undefined;
+}
+
+interface Key {
+  readonly type: ResourceType;
+  readonly field: string;
+  readonly columns: readonly number[];
+  readonly names: readonly string[];
+  /** The columns, for messages. */
+  readonly name: string;
+}
+
+export interface ColumnPlan {
+  readonly columns: readonly Column[];
+  /** Where the cells of the record's key are; undefined where the id is in a column of its own. */
+  readonly key: Key | undefined;
+  /** Columns that are no field of the type, and resemble none. */
+  readonly ignored: readonly string[];
+}
+
+export interface Problem extends CellProblem {
+  /** The column as the header has it; null where it is the row as a whole. */
+  readonly column: string | null;
+  readonly field: string | null;
+}
+
+/**
+ * Which column is which field. Throws where a header nearly matches, or a field that every record needs has no column.
+ * One mapping serves all files of an upload, so it may name columns and fields of others.
+ */
+export function planColumns(type: ResourceType, header: readonly string[], options: PlanOptions): ColumnPlan {
+  const { properties, required } = schemas[type];
+  const { map = {} } = options;
+  const idField = resources[type].idField;
+  const fieldOf = (column: string) => (Object.hasOwn(map, column) ? (map[column] as string) : column);
+  const idFrom =
+    options.idFrom &&
+    keyColumns(
+      options.idFrom,
+      header,
+      header.find((column) => fieldOf(column) === idField),
+    );
+  const complaints = header.flatMap((column) => complainAboutMap(type, column, fieldOf(column)));
+  const columns = new Map<string, Column>();
+  const others: string[] = [];
+  for (const [index, column] of header.entries()) {
+    const field = fieldOf(column);
+    const schema = Object.hasOwn(properties, field) ? properties[field] : undefined;
+    if (field === '' || column === reasonColumn || (idFrom !== undefined && field === idField)) continue;
+    if (schema === undefined) others.push(column);
+    else if (columns.has(field)) complaints.push(complainAboutTwo(field, columns.get(field)?.column, column));
+    else columns.set(field, { index, column, field, convert: converterOf(field, schema, options) });
+  }
+  const taken = new Set(columns.keys());
+  if (idFrom !== undefined) taken.add(idField);
+  const ignored: string[] = [];
+  for (const column of others) {
+    if (idFrom?.includes(column)) continue;
+    const field = suggestField(column, type, taken);
+    if (field === undefined) ignored.push(column);
+    else {
+      taken.add(field);
+      complaints.push(
+        `column "${column}" is not a field of ${type}; did you mean ${field}? Add --map '${column}=${field}', or --map '${column}=' to leave the column out`,
+      );
+    }
+  }
+  if (columns.size === 0 && complaints.length === 0 && header.some(isValue))
+    throw new FileError(
+      `its first line has values where the names of the columns should be; put them before it, such as ${required.join(',')}`,
+    );
+  complaints.push(
+    ...required.filter((field) => !taken.has(field)).map((field) => complainAboutRequired(type, field)),
+  );
+  if (complaints.length > 0) throw new FileError(complaints.join('\n'));
+  const key = idFrom && {
+    type,
+    field: idField,
+    columns: idFrom.map((column) => header.indexOf(column)),
+    names: idFrom,
+    name: idFrom.join(','),
+  };
+  return { columns: [...columns.values()], key, ignored };
+}
+
+/** What no column is called: a UUID, a number or a date. */
+function isValue(cell: string): boolean {
+  return /^[0-9a-f]{8}-[0-9a-f]{4}-|^\d+([.,]\d+)*$|^\d{4}-\d\d-\d\d/i.test(cell);
+}
+
+/** A file without the columns of --id-from, among others that have them, has its key where its id should be. */
+function keyColumns(
+  idFrom: readonly string[],
+  header: readonly string[],
+  idColumn: string | undefined,
+): readonly string[] {
+  const missing = idFrom.filter((column) => !header.includes(column));
+  if (missing.length === 0) return idFrom;
+  if (missing.length === idFrom.length && idColumn !== undefined) return [idColumn];
+  const names = (columns: readonly string[]) => columns.map((name) => `"${name}"`).join(', ');
+  throw new FileError(
+    `--id-from names ${names(missing)}, but the header has only ${names(header)}; name others`,
+  );
+}
+
+function complainAboutTwo(field: string, first: string | undefined, second: string): string {
+  return `the columns "${first}" and "${second}" are both ${field}; leave one out with --map '${second}='`;
+}
+
+function complainAboutRequired(type: ResourceType, field: string): string {
+  const what = `no column is ${field}, which every record of ${type} needs`;
+  return field === resources[type].idField
+    ? `${what}; name its column with --map 'column=${field}', or derive it with --id-from if the export has no UUIDs`
+    : `${what}; name its column with --map 'column=${field}'`;
+}
+
+function complainAboutMap(type: ResourceType, column: string, field: string): string[] {
+  if (field === '' || field === column || Object.hasOwn(schemas[type].properties, field)) return [];
+  const meant = suggestField(field, type, new Set());
+  const hint =
+    meant === undefined
+      ? `; its fields are ${Object.keys(schemas[type].properties).join(', ')}`
+      : `; did you mean ${meant}?`;
+  return [`--map '${column}=${field}' cannot be followed: ${field} is not a field of ${type}${hint}`];
+}
+
+export const emptyKey: CellProblem = {
+  code: 'required',
+  message: 'is empty, but the id is derived from it (--id-from)',
+};
+
+/** A row that is no record yet. */
+export interface Unconverted {
+  readonly problems: readonly Problem[];
+  /** The record with the cells that could not be converted as they were, to be corrected. */
+  readonly record: Record<string, Scalar>;
+}
+
+/** One row as a record, or what is wrong with it. Empty cells are left out: the service stores them as null. */
+export function convertRow(
+  { columns, key }: ColumnPlan,
+  cells: readonly string[],
+): { readonly problems: undefined; readonly record: Record<string, Scalar> } | Unconverted {
+  const record: Record<string, Scalar> = {};
+  let problems: Problem[] | undefined;
+  if (key !== undefined) {
+    const parts = key.columns.map((index) => (cells[index] as string).trim());
+    if (parts.includes('')) {
+      problems = [{ column: key.name, field: key.field, ...emptyKey }];
+      for (const [at, column] of key.names.entries()) record[column] = parts[at] as string;
+    } else record[key.field] = deriveId(key.type, parts);
+  }
+  for (let at = 0; at < columns.length; at++) {
+    const { index, field, convert, column } = columns[at] as Column;
+    const cell = cells[index] as string;
+    if (cell === '') continue;
+    const value = convert === undefined ? cell : convert(cell);
+    if (typeof value === 'object') {
+      problems ??= [];
+      problems.push({ column, field, ...value });
+      record[field] = cell;
+    } else if (value !== undefined) record[field] = value;
+  }
+  return { problems, record };
+}

@@ -1,0 +1,47 @@
+import { type ResourceType, resources } from '../generated/resources.ts';
+import { schemas } from '../generated/schemas.ts';
+import { type Convert, jsonConverterOf } from './convert-cell.ts';
+import { deriveId } from './derived-id.ts';
+import { emptyKey, type PlanOptions, type Problem, reasonColumn } from './plan-columns.ts';
+
+type Json = Record<string, unknown>;
+export type ObjectConverter = (record: Json) => Json | readonly Problem[];
+
+/** How the objects of a JSON file become records. They are sent as they are but for what an option asks for. */
+export function objectConverter(type: ResourceType, options: PlanOptions): ObjectConverter {
+  const { map = {}, idFrom } = options;
+  const fields = new Map(Object.entries(map));
+  fields.set(reasonColumn, '');
+  const converters = new Map<string, Convert>();
+  for (const [field, schema] of Object.entries(schemas[type].properties)) {
+    const convert = jsonConverterOf(field, schema, options);
+    if (convert !== undefined) converters.set(field, convert);
+  }
+  // Keys are often numbers in JSON; everything else that an option can ask to convert is a string.
+  const isKey = (value: unknown, field: string) =>
+    typeof value === 'number' && schemas[type].properties[field]?.format === 'uuid';
+  const isPlain = fields.size === 1 && converters.size === 0;
+  const idField = resources[type].idField;
+  return (sent) => {
+    if (isPlain && sent[reasonColumn] === undefined) return sent;
+    const record: Json = {};
+    const problems: Problem[] = [];
+    for (const column of Object.keys(sent)) {
+      const field = fields.get(column) ?? column;
+      if (field === '') continue;
+      const value = sent[column];
+      const convert = typeof value === 'string' || isKey(value, field) ? converters.get(field) : undefined;
+      const converted = convert === undefined || value === '' ? undefined : convert(String(value));
+      if (typeof converted === 'object') problems.push({ column, field, ...converted });
+      else record[field] = converted ?? value;
+    }
+    if (idFrom !== undefined) {
+      const key = idFrom.map((column) => String(sent[column] ?? '').trim());
+      const hasKey = idFrom.some((column) => column in sent) || record[idField] === undefined;
+      if (hasKey && key.includes(''))
+        problems.push({ column: idFrom.join(','), field: idField, ...emptyKey });
+      else if (hasKey) record[idField] = deriveId(type, key);
+    }
+    return problems.length > 0 ? problems : record;
+  };
+}

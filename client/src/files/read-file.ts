@@ -1,0 +1,153 @@
+import type { ResourceType } from '../generated/resources.ts';
+import { FileError, PlacedError, withPath } from './file-error.ts';
+import { type FileFormat, formatOf, typeOf } from './find-files.ts';
+import { type OpenedText, openText } from './open-text.ts';
+import type { ColumnPlan, PlanOptions, Problem } from './plan-columns.ts';
+import { openCsv } from './read-csv.ts';
+import { readJsonArray, readNdjson } from './read-json.ts';
+
+export interface FileRecord {
+  /** What is uploaded. */
+  readonly record: Record<string, unknown>;
+  /** Line (CSV, NDJSON) or number (JSON, Parquet) of the record in its file, from 1; a CSV's header is line 1. */
+  readonly line: number;
+  /** A CSV row as it was, for the file of failed records; undefined for the other formats. */
+  readonly cells?: readonly string[];
+}
+
+/** A record that cannot be read or converted. There is one for each such record, however many of its cells are wrong. */
+export interface FileFailure {
+  readonly line: number;
+  readonly problems: readonly Problem[];
+  readonly cells?: readonly string[];
+  readonly record?: unknown;
+}
+
+export interface FileChunk {
+  readonly records: readonly FileRecord[];
+  readonly failures: readonly FileFailure[];
+}
+
+export interface OpenedFile {
+  readonly path: string;
+  readonly type: ResourceType;
+  readonly format: FileFormat;
+  /** The header of a CSV or the columns of Parquet, as they were. */
+  readonly header?: readonly string[];
+  /** What is between the cells of a CSV. */
+  readonly separator?: string;
+  /** Columns that are no field of the type and are not sent. */
+  readonly ignoredColumns: readonly string[];
+  /** The column that a field comes from; null where there is none. */
+  columnOf(field: string): string | null;
+  /** Size on disk and how much of it has been read, for progress; undefined for standard input. */
+  readonly bytes: number | undefined;
+  bytesRead(): number;
+  /** The records, some hundreds at a time. It can be called once. Throws where the file cannot be read any further. */
+  chunks(): AsyncIterable<FileChunk>;
+  /** For a file that is not read. */
+  close(): Promise<void>;
+}
+
+export interface FileOptions extends PlanOptions {
+  readonly type?: ResourceType | undefined;
+  /** How many records, failures included, are passed over at the start. */
+  readonly skipRecords?: number | undefined;
+}
+
+/** Opens a file, or standard input for a hyphen, and reads its header. Throws a `FileError` that begins with the path. */
+export async function openFile(path: string, options: FileOptions): Promise<OpenedFile> {
+  try {
+    return await openAny(path, options);
+  } catch (error) {
+    throw withPath(path, error);
+  }
+}
+
+async function openAny(path: string, options: FileOptions): Promise<OpenedFile> {
+  const type = options.type ?? typeOf(path);
+  const format = path === '-' ? undefined : formatOf(path);
+  if (format === 'parquet') return openedParquet(path, type, options);
+  const text = await openText(path);
+  const opened = format === undefined ? await sniff(text) : { format, text };
+  const { bytes, bytesRead, close } = text;
+  const file = { path, type, format: opened.format, bytes, bytesRead, close };
+  if (opened.format !== 'csv') {
+    const read = opened.format === 'json' ? readJsonArray : readNdjson;
+    const records = read(opened.text, type, options);
+    const chunks = () => chunksOf(path, opened.format, records);
+    return { ...file, ignoredColumns: [], columnOf: () => null, chunks };
+  }
+  const { header, separator, plan, chunks } = await openCsv(opened.text, type, options).catch(
+    async (error) => {
+      await close();
+      throw error;
+    },
+  );
+  return { ...file, header, separator, ...columnsOf(plan), chunks: () => chunksOf(path, 'csv', chunks()) };
+}
+
+async function openedParquet(path: string, type: ResourceType, options: FileOptions): Promise<OpenedFile> {
+  if (/\.(gz|zst)$/i.test(path))
+    throw new FileError('Parquet is compressed by itself; unpack the file first');
+  // Loaded only when it is needed: its decompressors take a tenth of a second to start.
+  const { openParquet } = await import('./read-parquet.ts');
+  const { plan, chunks, ...opened } = await openParquet(path, type, options);
+  const file = { path, type, format: 'parquet' as const, ...opened };
+  return { ...file, ...columnsOf(plan), chunks: () => chunksOf(path, 'parquet', chunks()) };
+}
+
+function columnsOf({ columns, key, ignored }: ColumnPlan) {
+  const names = new Map(columns.map(({ field, column }) => [field, column]));
+  if (key !== undefined) names.set(key.field, key.name);
+  return { ignoredColumns: ignored, columnOf: (field: string) => names.get(field) ?? null };
+}
+
+async function* chunksOf(
+  path: string,
+  format: FileFormat,
+  chunks: AsyncIterable<FileChunk>,
+): AsyncGenerator<FileChunk> {
+  let last = 0;
+  try {
+    for await (const chunk of chunks) {
+      last = Math.max(last, chunk.records.at(-1)?.line ?? 0, chunk.failures.at(-1)?.line ?? 0);
+      yield chunk;
+    }
+  } catch (error) {
+    throw withPath(path, last > 0 ? withPlace(format, last, error) : error);
+  }
+}
+
+function withPlace(format: FileFormat, last: number, error: unknown): unknown {
+  if (!(error instanceof FileError) || error instanceof PlacedError) return error;
+  const what = format === 'csv' || format === 'ndjson' ? 'line' : 'record';
+  return new FileError(`after ${what} ${last}: ${error.message}`);
+}
+
+/** Standard input has no name that says its format, so its first characters do. */
+async function sniff(text: OpenedText): Promise<{ format: FileFormat; text: OpenedText }> {
+  let first: string | undefined = await text.next();
+  const start = first?.trimStart() ?? '';
+  if (start.startsWith('PAR1'))
+    throw new FileError(
+      'Parquet is read from its end, so it cannot be read from here; save it as a .parquet file',
+    );
+  const next = async () => {
+    if (first === undefined) return text.next();
+    const piece = first;
+    first = undefined;
+    return piece;
+  };
+  return { format: formatOfText(start), text: { ...text, next } };
+}
+
+function formatOfText(start: string): FileFormat {
+  if (start.startsWith('[')) return 'json';
+  if (!start.startsWith('{')) return 'csv';
+  try {
+    return Array.isArray(JSON.parse(start.split('\n', 1)[0] as string).records) ? 'json' : 'ndjson';
+  } catch {
+    return 'json';
+  }
+}

@@ -1,0 +1,4946 @@
+// Generated from openapi.json by npm run generate. Do not edit.
+
+export interface paths {
+    "/v1/data/customers": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List customers
+         * @description Returns customers in the order of their ids, in pages or, with `Accept: application/x-ndjson`, all in one answer.
+         *
+         *     Needs the permission `data:read`.
+         */
+        get: operations["list-customers"];
+        put?: never;
+        /**
+         * Upload customers
+         * @description Stores up to 5,000 records. A valid record replaces the stored one with the same `customer_id` as a whole. Sending the same again changes nothing.
+         *
+         *     The records may also be sent one a line, with `Content-Type: application/x-ndjson` and nothing around them.
+         *
+         *     Needs the permission `data:write:customers`.
+         */
+        post: operations["upload-customers"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/data/transactions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List transactions
+         * @description Returns transactions in the order of their ids, in pages or, with `Accept: application/x-ndjson`, all in one answer.
+         *
+         *     Needs the permission `data:read`.
+         */
+        get: operations["list-transactions"];
+        put?: never;
+        /**
+         * Upload transactions
+         * @description Stores up to 5,000 records. A valid record replaces the stored one with the same `transaction_id` as a whole. The records they refer to must exist: `shop_id` (`shops`). Sending the same again changes nothing.
+         *
+         *     The records may also be sent one a line, with `Content-Type: application/x-ndjson` and nothing around them.
+         *
+         *     Needs the permission `data:write:transactions`.
+         */
+        post: operations["upload-transactions"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/data/offers": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List offers
+         * @description Returns offers in the order of their ids, in pages or, with `Accept: application/x-ndjson`, all in one answer.
+         *
+         *     Needs the permission `data:read`.
+         */
+        get: operations["list-offers"];
+        put?: never;
+        /**
+         * Upload offers
+         * @description Stores up to 5,000 records. A valid record replaces the stored one with the same `offer_id` as a whole. The records they refer to must exist: `shop_id` (`shops`). Sending the same again changes nothing.
+         *
+         *     The records may also be sent one a line, with `Content-Type: application/x-ndjson` and nothing around them.
+         *
+         *     Needs the permission `data:write:offers`.
+         */
+        post: operations["upload-offers"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/data/shops": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List shops
+         * @description Returns shops in the order of their ids, in pages or, with `Accept: application/x-ndjson`, all in one answer.
+         *
+         *     Needs the permission `data:read`.
+         */
+        get: operations["list-shops"];
+        put?: never;
+        /**
+         * Upload shops
+         * @description Stores up to 5,000 records. A valid record replaces the stored one with the same `shop_id` as a whole. Sending the same again changes nothing.
+         *
+         *     The records may also be sent one a line, with `Content-Type: application/x-ndjson` and nothing around them.
+         *
+         *     Needs the permission `data:write:shops`.
+         */
+        post: operations["upload-shops"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/data/branches": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List branches
+         * @description Returns branches in the order of their ids, in pages or, with `Accept: application/x-ndjson`, all in one answer.
+         *
+         *     Needs the permission `data:read`.
+         */
+        get: operations["list-branches"];
+        put?: never;
+        /**
+         * Upload branches
+         * @description Stores up to 5,000 records. A valid record replaces the stored one with the same `branch_id` as a whole. The records they refer to must exist: `shop_id` (`shops`). Sending the same again changes nothing.
+         *
+         *     The records may also be sent one a line, with `Content-Type: application/x-ndjson` and nothing around them.
+         *
+         *     Needs the permission `data:write:branches`.
+         */
+        post: operations["upload-branches"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/data/categories": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List categories
+         * @description Returns categories in the order of their ids, in pages or, with `Accept: application/x-ndjson`, all in one answer.
+         *
+         *     Needs the permission `data:read`.
+         */
+        get: operations["list-categories"];
+        put?: never;
+        /**
+         * Upload categories
+         * @description Stores up to 5,000 records. A valid record replaces the stored one with the same `category_id` as a whole. Sending the same again changes nothing.
+         *
+         *     The records may also be sent one a line, with `Content-Type: application/x-ndjson` and nothing around them.
+         *
+         *     Needs the permission `data:write:categories`.
+         */
+        post: operations["upload-categories"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/data/shop-categories": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List shop categories
+         * @description Returns shop categories in the order of their ids, in pages or, with `Accept: application/x-ndjson`, all in one answer.
+         *
+         *     Needs the permission `data:read`.
+         */
+        get: operations["list-shop-categories"];
+        put?: never;
+        /**
+         * Upload shop categories
+         * @description Stores up to 5,000 records. A valid record replaces the stored one with the same `shop_category_id` as a whole. The records they refer to must exist: `shop_id` (`shops`), `category_id` (`categories`). Sending the same again changes nothing.
+         *
+         *     The records may also be sent one a line, with `Content-Type: application/x-ndjson` and nothing around them.
+         *
+         *     Needs the permission `data:write:shop-categories`.
+         */
+        post: operations["upload-shop-categories"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/data/institutes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List institutes
+         * @description Returns institutes in the order of their ids, in pages or, with `Accept: application/x-ndjson`, all in one answer.
+         *
+         *     Needs the permission `data:read`.
+         */
+        get: operations["list-institutes"];
+        put?: never;
+        /**
+         * Upload institutes
+         * @description Stores up to 5,000 records. A valid record replaces the stored one with the same `institute_id` as a whole. Sending the same again changes nothing.
+         *
+         *     The records may also be sent one a line, with `Content-Type: application/x-ndjson` and nothing around them.
+         *
+         *     Needs the permission `data:write:institutes`.
+         */
+        post: operations["upload-institutes"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/data/courses": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List courses
+         * @description Returns courses in the order of their ids, in pages or, with `Accept: application/x-ndjson`, all in one answer.
+         *
+         *     Needs the permission `data:read`.
+         */
+        get: operations["list-courses"];
+        put?: never;
+        /**
+         * Upload courses
+         * @description Stores up to 1,000 records. A valid record replaces the stored one with the same `course_id` as a whole. Sending the same again changes nothing.
+         *
+         *     The records may also be sent one a line, with `Content-Type: application/x-ndjson` and nothing around them.
+         *
+         *     Needs the permission `data:write:courses`.
+         */
+        post: operations["upload-courses"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/data/tags": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List tags
+         * @description Returns tags in the order of their ids, in pages or, with `Accept: application/x-ndjson`, all in one answer.
+         *
+         *     Needs the permission `data:read`.
+         */
+        get: operations["list-tags"];
+        put?: never;
+        /**
+         * Upload tags
+         * @description Stores up to 5,000 records. A valid record replaces the stored one with the same `tag_id` as a whole. Sending the same again changes nothing.
+         *
+         *     The records may also be sent one a line, with `Content-Type: application/x-ndjson` and nothing around them.
+         *
+         *     Needs the permission `data:write:tags`.
+         */
+        post: operations["upload-tags"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/data/shop-tags": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List shop tags
+         * @description Returns shop tags in the order of their ids, in pages or, with `Accept: application/x-ndjson`, all in one answer.
+         *
+         *     Needs the permission `data:read`.
+         */
+        get: operations["list-shop-tags"];
+        put?: never;
+        /**
+         * Upload shop tags
+         * @description Stores up to 5,000 records. A valid record replaces the stored one with the same `shop_tag_id` as a whole. The records they refer to must exist: `shop_id` (`shops`), `tag_id` (`tags`). Sending the same again changes nothing.
+         *
+         *     The records may also be sent one a line, with `Content-Type: application/x-ndjson` and nothing around them.
+         *
+         *     Needs the permission `data:write:shop-tags`.
+         */
+        post: operations["upload-shop-tags"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/data/keywords": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List keywords
+         * @description Returns keywords in the order of their ids, in pages or, with `Accept: application/x-ndjson`, all in one answer.
+         *
+         *     Needs the permission `data:read`.
+         */
+        get: operations["list-keywords"];
+        put?: never;
+        /**
+         * Upload keywords
+         * @description Stores up to 5,000 records. A valid record replaces the stored one with the same `keyword_id` as a whole. Sending the same again changes nothing.
+         *
+         *     The records may also be sent one a line, with `Content-Type: application/x-ndjson` and nothing around them.
+         *
+         *     Needs the permission `data:write:keywords`.
+         */
+        post: operations["upload-keywords"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/data/shop-keywords": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List shop keywords
+         * @description Returns shop keywords in the order of their ids, in pages or, with `Accept: application/x-ndjson`, all in one answer.
+         *
+         *     Needs the permission `data:read`.
+         */
+        get: operations["list-shop-keywords"];
+        put?: never;
+        /**
+         * Upload shop keywords
+         * @description Stores up to 5,000 records. A valid record replaces the stored one with the same `shop_keyword_id` as a whole. The records they refer to must exist: `shop_id` (`shops`), `keyword_id` (`keywords`). Sending the same again changes nothing.
+         *
+         *     The records may also be sent one a line, with `Content-Type: application/x-ndjson` and nothing around them.
+         *
+         *     Needs the permission `data:write:shop-keywords`.
+         */
+        post: operations["upload-shop-keywords"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/data/student-favourites": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List student favourites
+         * @description Returns student favourites in the order of their ids, in pages or, with `Accept: application/x-ndjson`, all in one answer.
+         *
+         *     Needs the permission `data:read`.
+         */
+        get: operations["list-student-favourites"];
+        put?: never;
+        /**
+         * Upload student favourites
+         * @description Stores up to 5,000 records. A valid record replaces the stored one with the same `student_favourite_id` as a whole. The records they refer to must exist: `student_id` (`customers`), `shop_id` (`shops`). Sending the same again changes nothing.
+         *
+         *     The records may also be sent one a line, with `Content-Type: application/x-ndjson` and nothing around them.
+         *
+         *     Needs the permission `data:write:student-favourites`.
+         */
+        post: operations["upload-student-favourites"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/data": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get an overview
+         * @description Returns for each type how many records the organisation has, the newest `updated` ever stored, the time of the last upload, and how many rejections are open. Types that were never uploaded are left out.
+         *
+         *     Needs the permission `data:read`.
+         */
+        get: operations["get-overview"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/data/customers/{customer_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get a customer
+         * @description Returns one record as it is stored, also if it is marked as deleted.
+         *
+         *     Needs the permission `data:read`.
+         */
+        get: operations["get-customers"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/data/transactions/{transaction_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get a transaction
+         * @description Returns one record as it is stored, also if it is marked as deleted.
+         *
+         *     Needs the permission `data:read`.
+         */
+        get: operations["get-transactions"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/data/offers/{offer_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get an offer
+         * @description Returns one record as it is stored, also if it is marked as deleted.
+         *
+         *     Needs the permission `data:read`.
+         */
+        get: operations["get-offers"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/data/shops/{shop_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get a shop
+         * @description Returns one record as it is stored, also if it is marked as deleted.
+         *
+         *     Needs the permission `data:read`.
+         */
+        get: operations["get-shops"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/data/branches/{branch_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get a branch
+         * @description Returns one record as it is stored, also if it is marked as deleted.
+         *
+         *     Needs the permission `data:read`.
+         */
+        get: operations["get-branches"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/data/categories/{category_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get a category
+         * @description Returns one record as it is stored, also if it is marked as deleted.
+         *
+         *     Needs the permission `data:read`.
+         */
+        get: operations["get-categories"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/data/shop-categories/{shop_category_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get a shop category
+         * @description Returns one record as it is stored, also if it is marked as deleted.
+         *
+         *     Needs the permission `data:read`.
+         */
+        get: operations["get-shop-categories"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/data/institutes/{institute_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get an institute
+         * @description Returns one record as it is stored, also if it is marked as deleted.
+         *
+         *     Needs the permission `data:read`.
+         */
+        get: operations["get-institutes"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/data/courses/{course_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get a course
+         * @description Returns one record as it is stored, also if it is marked as deleted.
+         *
+         *     Needs the permission `data:read`.
+         */
+        get: operations["get-courses"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/data/tags/{tag_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get a tag
+         * @description Returns one record as it is stored, also if it is marked as deleted.
+         *
+         *     Needs the permission `data:read`.
+         */
+        get: operations["get-tags"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/data/shop-tags/{shop_tag_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get a shop tag
+         * @description Returns one record as it is stored, also if it is marked as deleted.
+         *
+         *     Needs the permission `data:read`.
+         */
+        get: operations["get-shop-tags"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/data/keywords/{keyword_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get a keyword
+         * @description Returns one record as it is stored, also if it is marked as deleted.
+         *
+         *     Needs the permission `data:read`.
+         */
+        get: operations["get-keywords"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/data/shop-keywords/{shop_keyword_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get a shop keyword
+         * @description Returns one record as it is stored, also if it is marked as deleted.
+         *
+         *     Needs the permission `data:read`.
+         */
+        get: operations["get-shop-keywords"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/data/student-favourites/{student_favourite_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get a student favourite
+         * @description Returns one record as it is stored, also if it is marked as deleted.
+         *
+         *     Needs the permission `data:read`.
+         */
+        get: operations["get-student-favourites"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/requests": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List receipts
+         * @description Returns a page of receipts, the newest first: send `next_cursor` as `cursor` until it is null.
+         *
+         *     Needs the permission `data:read`.
+         */
+        get: operations["list-requests"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/requests/{request_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get the receipt of an upload
+         * @description Returns the answer to an upload, with its time, key and duration. A receipt is committed together with its records: if there is none, nothing was stored. Receipts are kept for a time that the operator sets, default 30 days.
+         *
+         *     Needs the permission `data:read`.
+         */
+        get: operations["get-request"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/rejections": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List rejections
+         * @description Returns failed records that are kept, the oldest first, each with its errors. A rejection is removed when its replay succeeds, when it is discarded, or when an upload stores a record with its id.
+         *
+         *     Needs the permission `data:read`.
+         */
+        get: operations["list-rejections"];
+        put?: never;
+        post?: never;
+        /**
+         * Discard rejections
+         * @description Deletes the rejections that match; without a filter, all of them.
+         *
+         *     Needs the permission `data:write`.
+         */
+        delete: operations["discard-rejections"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/rejections/summary": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Summarise rejections
+         * @description Counts rejections by type, code and field, with the first and last time of each and an example.
+         *
+         *     Needs the permission `data:read`.
+         */
+        get: operations["summarise-rejections"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/rejections/replay": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Replay rejections
+         * @description Validates rejections again, for example once the records they refer to are uploaded. Those that pass are stored and removed from the rejections; the others stay with their new errors. A call replays up to 50,000 records, the oldest first; `remaining` says how many that match are left. If there are more, send `next_cursor` as `cursor`, with the same filters, until it is null: then each has been tried.
+         *
+         *     Needs the permission `data:write`.
+         */
+        post: operations["replay-rejections"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/user-interactions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List interactions
+         * @description Returns a page of interactions, the newest received first: send `next_cursor` as `cursor` until it is null. Filters can be combined. If few match, a search ends after a second with what it has found, which may be nothing; `next_cursor` continues it.
+         *
+         *     Needs the permission `interactions:read`.
+         */
+        get: operations["list-interactions"];
+        put?: never;
+        /**
+         * Record an interaction
+         * @description Records one interaction of a user with an item. The item, and the student where one is named, must exist. With an `Idempotency-Key` a retry is safe: the same body repeats the first answer.
+         *
+         *     Needs the permission `interactions:write`.
+         */
+        post: operations["record-interaction"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/user-interactions/{interaction_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get an interaction
+         * @description Returns one interaction.
+         *
+         *     Needs the permission `interactions:read`.
+         */
+        get: operations["get-interaction"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/health/live": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Is the process alive?
+         * @description Answers while the process runs; does not query the database.
+         */
+        get: operations["health-live"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/health/ready": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Can it serve?
+         * @description Answers 200 when the database can be reached, has a schema that this version works with, and writing goes on: 503 when for 8 seconds no upload or interaction that waits has been stored, or no connection has come free. The answer comes within 2 seconds and may be a second old.
+         */
+        get: operations["health-ready"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+}
+export type webhooks = Record<string, never>;
+export interface components {
+    schemas: {
+        Customer: {
+            /**
+             * Format: uuid
+             * @description record identifier
+             */
+            customer_id: string;
+            /**
+             * Format: uuid
+             * @description user identifier
+             */
+            user_id: string;
+            /** @description 2-letter country code */
+            region: string;
+            /**
+             * Format: date
+             * @description date of birth
+             */
+            birthdate?: string | null;
+            /**
+             * Format: uuid
+             * @description educational institute; not checked for existence
+             */
+            institute_id?: string | null;
+            /**
+             * Format: uuid
+             * @description course; not checked for existence
+             */
+            course_id?: string | null;
+            /** @description free text */
+            gender?: string | null;
+            /**
+             * Format: date-time
+             * @description when the record was created, as its source says
+             */
+            created?: string | null;
+            /**
+             * Format: date-time
+             * @description when the record last changed; an older version never replaces a newer one
+             */
+            updated?: string | null;
+            /** @description marks the record as deleted; it stays, and may be referenced */
+            is_deleted?: boolean | null;
+        };
+        /**
+         * @example {
+         *       "customer_id": "c1d6a7f0-3b52-4e8f-9a64-0d2f5b7e8a11",
+         *       "user_id": "7b0e4c52-95d1-4a3e-8f26-6c1d9e0b3a42",
+         *       "region": "GB",
+         *       "birthdate": "2004-02-29",
+         *       "institute_id": "1e9d8c7b-6a54-4f32-9b10-a8c7d6e5f401",
+         *       "course_id": "2d8c7b6a-5f43-4e21-8a09-b7d6e5f4c302",
+         *       "gender": "female",
+         *       "created": null,
+         *       "updated": "2026-03-14T09:26:53Z",
+         *       "is_deleted": false
+         *     }
+         */
+        StoredCustomer: {
+            /**
+             * Format: uuid
+             * @description record identifier
+             */
+            customer_id: string;
+            /**
+             * Format: uuid
+             * @description user identifier
+             */
+            user_id: string;
+            /** @description 2-letter country code */
+            region: string;
+            /**
+             * Format: date
+             * @description date of birth
+             */
+            birthdate: string | null;
+            /**
+             * Format: uuid
+             * @description educational institute; not checked for existence
+             */
+            institute_id: string | null;
+            /**
+             * Format: uuid
+             * @description course; not checked for existence
+             */
+            course_id: string | null;
+            /** @description free text */
+            gender: string | null;
+            /**
+             * Format: date-time
+             * @description when the record was created, as its source says
+             */
+            created: string | null;
+            /**
+             * Format: date-time
+             * @description when the record last changed; an older version never replaces a newer one
+             */
+            updated: string | null;
+            /** @description marks the record as deleted; it stays, and may be referenced */
+            is_deleted: boolean;
+        };
+        CustomerPage: {
+            records: components["schemas"]["StoredCustomer"][];
+            /** @description null on the last page */
+            next_cursor: string | null;
+        };
+        Transaction: {
+            /** Format: uuid */
+            transaction_id: string;
+            /**
+             * Format: uuid
+             * @description must reference an existing record of `shops`
+             */
+            shop_id: string;
+            /** @description 2-letter country code */
+            region: string;
+            /** @description what the student saved */
+            savings: number;
+            /** @description what the student paid */
+            amount: number;
+            /**
+             * Format: uuid
+             * @description purchasing student; not checked for existence
+             */
+            student_id?: string | null;
+            /**
+             * Format: uuid
+             * @description offer used; not checked for existence
+             */
+            offer_id?: string | null;
+            /**
+             * Format: uuid
+             * @description branch location; not checked for existence
+             */
+            branch_id?: string | null;
+            /** @description origin, for example online or in-store */
+            source?: string | null;
+            discount_name?: string | null;
+            /** @description for example percentage or fixed */
+            discount_type?: string | null;
+            discount_value?: number | null;
+            /**
+             * Format: date-time
+             * @description when the record was created, as its source says
+             */
+            created?: string | null;
+            /**
+             * Format: date-time
+             * @description when the record last changed; an older version never replaces a newer one
+             */
+            updated?: string | null;
+            /** @description marks the record as deleted; it stays, and may be referenced */
+            is_deleted?: boolean | null;
+        };
+        /**
+         * @example {
+         *       "transaction_id": "e98e7d6c-5b43-4a21-8c09-5d86d5c4a312",
+         *       "shop_id": "5f0c2d3e-8a41-4c5b-9d77-2b1e6f8a9c01",
+         *       "region": "GB",
+         *       "savings": 2.5,
+         *       "amount": 22.49,
+         *       "student_id": "c1d6a7f0-3b52-4e8f-9a64-0d2f5b7e8a11",
+         *       "offer_id": "3c7b6a5f-4e32-4d10-9f98-c6e5f4d3b203",
+         *       "branch_id": "4b6a5f4e-3d21-4c09-8e87-d5f4e3c2a104",
+         *       "source": "in-store",
+         *       "discount_name": "Student tenth",
+         *       "discount_type": "percentage",
+         *       "discount_value": 10,
+         *       "created": "2026-03-14T09:26:53.589793Z",
+         *       "updated": null,
+         *       "is_deleted": false
+         *     }
+         */
+        StoredTransaction: {
+            /** Format: uuid */
+            transaction_id: string;
+            /**
+             * Format: uuid
+             * @description must reference an existing record of `shops`
+             */
+            shop_id: string;
+            /** @description 2-letter country code */
+            region: string;
+            /** @description what the student saved */
+            savings: number;
+            /** @description what the student paid */
+            amount: number;
+            /**
+             * Format: uuid
+             * @description purchasing student; not checked for existence
+             */
+            student_id: string | null;
+            /**
+             * Format: uuid
+             * @description offer used; not checked for existence
+             */
+            offer_id: string | null;
+            /**
+             * Format: uuid
+             * @description branch location; not checked for existence
+             */
+            branch_id: string | null;
+            /** @description origin, for example online or in-store */
+            source: string | null;
+            discount_name: string | null;
+            /** @description for example percentage or fixed */
+            discount_type: string | null;
+            discount_value: number | null;
+            /**
+             * Format: date-time
+             * @description when the record was created, as its source says
+             */
+            created: string | null;
+            /**
+             * Format: date-time
+             * @description when the record last changed; an older version never replaces a newer one
+             */
+            updated: string | null;
+            /** @description marks the record as deleted; it stays, and may be referenced */
+            is_deleted: boolean;
+        };
+        TransactionPage: {
+            records: components["schemas"]["StoredTransaction"][];
+            /** @description null on the last page */
+            next_cursor: string | null;
+        };
+        Offer: {
+            /** Format: uuid */
+            offer_id: string;
+            /**
+             * Format: uuid
+             * @description must reference an existing record of `shops`
+             */
+            shop_id: string;
+            name: string;
+            /** @description for example percentage or fixed */
+            type: string;
+            value: number;
+            /** @description 2-letter country code */
+            region: string;
+            /**
+             * Format: date-time
+             * @description start of validity
+             */
+            allowed_from?: string | null;
+            /**
+             * Format: date-time
+             * @description end of validity
+             */
+            allowed_to?: string | null;
+            /** @description branch ids, separated by commas */
+            allowed_branches?: string | null;
+            /** @description names of days, separated by commas */
+            allowed_days?: string | null;
+            /** @description whether the offer is currently enabled */
+            is_enabled?: boolean | null;
+            /**
+             * Format: date-time
+             * @description when the record was created, as its source says
+             */
+            created?: string | null;
+            /**
+             * Format: date-time
+             * @description when the record last changed; an older version never replaces a newer one
+             */
+            updated?: string | null;
+            /** @description marks the record as deleted; it stays, and may be referenced */
+            is_deleted?: boolean | null;
+        };
+        /**
+         * @example {
+         *       "offer_id": "3c7b6a5f-4e32-4d10-9f98-c6e5f4d3b203",
+         *       "shop_id": "5f0c2d3e-8a41-4c5b-9d77-2b1e6f8a9c01",
+         *       "name": "Student tenth",
+         *       "type": "percentage",
+         *       "value": 10,
+         *       "region": "GB",
+         *       "allowed_from": "2026-01-01T00:00:00Z",
+         *       "allowed_to": "2026-12-31T23:59:59Z",
+         *       "allowed_branches": "4b6a5f4e-3d21-4c09-8e87-d5f4e3c2a104",
+         *       "allowed_days": "Monday,Tuesday",
+         *       "is_enabled": true,
+         *       "created": null,
+         *       "updated": null,
+         *       "is_deleted": false
+         *     }
+         */
+        StoredOffer: {
+            /** Format: uuid */
+            offer_id: string;
+            /**
+             * Format: uuid
+             * @description must reference an existing record of `shops`
+             */
+            shop_id: string;
+            name: string;
+            /** @description for example percentage or fixed */
+            type: string;
+            value: number;
+            /** @description 2-letter country code */
+            region: string;
+            /**
+             * Format: date-time
+             * @description start of validity
+             */
+            allowed_from: string | null;
+            /**
+             * Format: date-time
+             * @description end of validity
+             */
+            allowed_to: string | null;
+            /** @description branch ids, separated by commas */
+            allowed_branches: string | null;
+            /** @description names of days, separated by commas */
+            allowed_days: string | null;
+            /** @description whether the offer is currently enabled */
+            is_enabled: boolean | null;
+            /**
+             * Format: date-time
+             * @description when the record was created, as its source says
+             */
+            created: string | null;
+            /**
+             * Format: date-time
+             * @description when the record last changed; an older version never replaces a newer one
+             */
+            updated: string | null;
+            /** @description marks the record as deleted; it stays, and may be referenced */
+            is_deleted: boolean;
+        };
+        OfferPage: {
+            records: components["schemas"]["StoredOffer"][];
+            /** @description null on the last page */
+            next_cursor: string | null;
+        };
+        Shop: {
+            /** Format: uuid */
+            shop_id: string;
+            name: string;
+            /** @description 2-letter country code */
+            region: string;
+            is_public?: boolean | null;
+            /**
+             * Format: date-time
+             * @description when the record was created, as its source says
+             */
+            created?: string | null;
+            /**
+             * Format: date-time
+             * @description when the record last changed; an older version never replaces a newer one
+             */
+            updated?: string | null;
+            /** @description marks the record as deleted; it stays, and may be referenced */
+            is_deleted?: boolean | null;
+        };
+        /**
+         * @example {
+         *       "shop_id": "5f0c2d3e-8a41-4c5b-9d77-2b1e6f8a9c01",
+         *       "name": "Corner Bakery",
+         *       "region": "GB",
+         *       "is_public": true,
+         *       "created": null,
+         *       "updated": "2026-03-14T09:26:53Z",
+         *       "is_deleted": false
+         *     }
+         */
+        StoredShop: {
+            /** Format: uuid */
+            shop_id: string;
+            name: string;
+            /** @description 2-letter country code */
+            region: string;
+            is_public: boolean | null;
+            /**
+             * Format: date-time
+             * @description when the record was created, as its source says
+             */
+            created: string | null;
+            /**
+             * Format: date-time
+             * @description when the record last changed; an older version never replaces a newer one
+             */
+            updated: string | null;
+            /** @description marks the record as deleted; it stays, and may be referenced */
+            is_deleted: boolean;
+        };
+        ShopPage: {
+            records: components["schemas"]["StoredShop"][];
+            /** @description null on the last page */
+            next_cursor: string | null;
+        };
+        Branch: {
+            /** Format: uuid */
+            branch_id: string;
+            /**
+             * Format: uuid
+             * @description must reference an existing record of `shops`
+             */
+            shop_id: string;
+            name: string;
+            /** @description 2-letter country code */
+            region: string;
+            /** @description degrees */
+            latitude?: number | null;
+            /** @description degrees */
+            longitude?: number | null;
+            /**
+             * Format: date-time
+             * @description when the record was created, as its source says
+             */
+            created?: string | null;
+            /**
+             * Format: date-time
+             * @description when the record last changed; an older version never replaces a newer one
+             */
+            updated?: string | null;
+            /** @description marks the record as deleted; it stays, and may be referenced */
+            is_deleted?: boolean | null;
+        };
+        /**
+         * @example {
+         *       "branch_id": "4b6a5f4e-3d21-4c09-8e87-d5f4e3c2a104",
+         *       "shop_id": "5f0c2d3e-8a41-4c5b-9d77-2b1e6f8a9c01",
+         *       "name": "Corner Bakery, High Street",
+         *       "region": "GB",
+         *       "latitude": 51.5072,
+         *       "longitude": -0.1276,
+         *       "created": null,
+         *       "updated": null,
+         *       "is_deleted": false
+         *     }
+         */
+        StoredBranch: {
+            /** Format: uuid */
+            branch_id: string;
+            /**
+             * Format: uuid
+             * @description must reference an existing record of `shops`
+             */
+            shop_id: string;
+            name: string;
+            /** @description 2-letter country code */
+            region: string;
+            /** @description degrees */
+            latitude: number | null;
+            /** @description degrees */
+            longitude: number | null;
+            /**
+             * Format: date-time
+             * @description when the record was created, as its source says
+             */
+            created: string | null;
+            /**
+             * Format: date-time
+             * @description when the record last changed; an older version never replaces a newer one
+             */
+            updated: string | null;
+            /** @description marks the record as deleted; it stays, and may be referenced */
+            is_deleted: boolean;
+        };
+        BranchPage: {
+            records: components["schemas"]["StoredBranch"][];
+            /** @description null on the last page */
+            next_cursor: string | null;
+        };
+        Category: {
+            /** Format: uuid */
+            category_id: string;
+            name: string;
+            /** @description 2-letter country code */
+            region: string;
+            /**
+             * Format: date-time
+             * @description when the record was created, as its source says
+             */
+            created?: string | null;
+            /**
+             * Format: date-time
+             * @description when the record last changed; an older version never replaces a newer one
+             */
+            updated?: string | null;
+            /** @description marks the record as deleted; it stays, and may be referenced */
+            is_deleted?: boolean | null;
+        };
+        /**
+         * @example {
+         *       "category_id": "6a5f4e3d-2c10-4b98-9d76-e4f3d2c1b005",
+         *       "name": "Food and drink",
+         *       "region": "GB",
+         *       "created": null,
+         *       "updated": null,
+         *       "is_deleted": false
+         *     }
+         */
+        StoredCategory: {
+            /** Format: uuid */
+            category_id: string;
+            name: string;
+            /** @description 2-letter country code */
+            region: string;
+            /**
+             * Format: date-time
+             * @description when the record was created, as its source says
+             */
+            created: string | null;
+            /**
+             * Format: date-time
+             * @description when the record last changed; an older version never replaces a newer one
+             */
+            updated: string | null;
+            /** @description marks the record as deleted; it stays, and may be referenced */
+            is_deleted: boolean;
+        };
+        CategoryPage: {
+            records: components["schemas"]["StoredCategory"][];
+            /** @description null on the last page */
+            next_cursor: string | null;
+        };
+        ShopCategory: {
+            /** Format: uuid */
+            shop_category_id: string;
+            /**
+             * Format: uuid
+             * @description must reference an existing record of `shops`
+             */
+            shop_id: string;
+            /**
+             * Format: uuid
+             * @description must reference an existing record of `categories`
+             */
+            category_id: string;
+            /** @description 2-letter country code */
+            region: string;
+            /**
+             * Format: date-time
+             * @description when the record was created, as its source says
+             */
+            created?: string | null;
+            /**
+             * Format: date-time
+             * @description when the record last changed; an older version never replaces a newer one
+             */
+            updated?: string | null;
+            /** @description marks the record as deleted; it stays, and may be referenced */
+            is_deleted?: boolean | null;
+        };
+        /**
+         * @example {
+         *       "shop_category_id": "8f4e3d2c-1b09-4a87-8c65-f3e2d1c0a906",
+         *       "shop_id": "5f0c2d3e-8a41-4c5b-9d77-2b1e6f8a9c01",
+         *       "category_id": "6a5f4e3d-2c10-4b98-9d76-e4f3d2c1b005",
+         *       "region": "GB",
+         *       "created": null,
+         *       "updated": null,
+         *       "is_deleted": false
+         *     }
+         */
+        StoredShopCategory: {
+            /** Format: uuid */
+            shop_category_id: string;
+            /**
+             * Format: uuid
+             * @description must reference an existing record of `shops`
+             */
+            shop_id: string;
+            /**
+             * Format: uuid
+             * @description must reference an existing record of `categories`
+             */
+            category_id: string;
+            /** @description 2-letter country code */
+            region: string;
+            /**
+             * Format: date-time
+             * @description when the record was created, as its source says
+             */
+            created: string | null;
+            /**
+             * Format: date-time
+             * @description when the record last changed; an older version never replaces a newer one
+             */
+            updated: string | null;
+            /** @description marks the record as deleted; it stays, and may be referenced */
+            is_deleted: boolean;
+        };
+        ShopCategoryPage: {
+            records: components["schemas"]["StoredShopCategory"][];
+            /** @description null on the last page */
+            next_cursor: string | null;
+        };
+        Institute: {
+            /** Format: uuid */
+            institute_id: string;
+            name: string;
+            /** @description 2-letter country code */
+            region: string;
+            /**
+             * Format: date-time
+             * @description when the record was created, as its source says
+             */
+            created?: string | null;
+            /**
+             * Format: date-time
+             * @description when the record last changed; an older version never replaces a newer one
+             */
+            updated?: string | null;
+            /** @description marks the record as deleted; it stays, and may be referenced */
+            is_deleted?: boolean | null;
+        };
+        /**
+         * @example {
+         *       "institute_id": "1e9d8c7b-6a54-4f32-9b10-a8c7d6e5f401",
+         *       "name": "Northern Polytechnic",
+         *       "region": "GB",
+         *       "created": null,
+         *       "updated": null,
+         *       "is_deleted": false
+         *     }
+         */
+        StoredInstitute: {
+            /** Format: uuid */
+            institute_id: string;
+            name: string;
+            /** @description 2-letter country code */
+            region: string;
+            /**
+             * Format: date-time
+             * @description when the record was created, as its source says
+             */
+            created: string | null;
+            /**
+             * Format: date-time
+             * @description when the record last changed; an older version never replaces a newer one
+             */
+            updated: string | null;
+            /** @description marks the record as deleted; it stays, and may be referenced */
+            is_deleted: boolean;
+        };
+        InstitutePage: {
+            records: components["schemas"]["StoredInstitute"][];
+            /** @description null on the last page */
+            next_cursor: string | null;
+        };
+        Course: {
+            /** Format: uuid */
+            course_id: string;
+            name: string;
+            /**
+             * Format: date-time
+             * @description when the record was created, as its source says
+             */
+            created?: string | null;
+            /**
+             * Format: date-time
+             * @description when the record last changed; an older version never replaces a newer one
+             */
+            updated?: string | null;
+            /** @description marks the record as deleted; it stays, and may be referenced */
+            is_deleted?: boolean | null;
+        };
+        /**
+         * @example {
+         *       "course_id": "2d8c7b6a-5f43-4e21-8a09-b7d6e5f4c302",
+         *       "name": "Marine biology",
+         *       "created": null,
+         *       "updated": null,
+         *       "is_deleted": false
+         *     }
+         */
+        StoredCourse: {
+            /** Format: uuid */
+            course_id: string;
+            name: string;
+            /**
+             * Format: date-time
+             * @description when the record was created, as its source says
+             */
+            created: string | null;
+            /**
+             * Format: date-time
+             * @description when the record last changed; an older version never replaces a newer one
+             */
+            updated: string | null;
+            /** @description marks the record as deleted; it stays, and may be referenced */
+            is_deleted: boolean;
+        };
+        CoursePage: {
+            records: components["schemas"]["StoredCourse"][];
+            /** @description null on the last page */
+            next_cursor: string | null;
+        };
+        Tag: {
+            /** Format: uuid */
+            tag_id: string;
+            name: string;
+            /**
+             * Format: date-time
+             * @description when the record was created, as its source says
+             */
+            created?: string | null;
+            /**
+             * Format: date-time
+             * @description when the record last changed; an older version never replaces a newer one
+             */
+            updated?: string | null;
+            /** @description marks the record as deleted; it stays, and may be referenced */
+            is_deleted?: boolean | null;
+        };
+        /**
+         * @example {
+         *       "tag_id": "9e3d2c1b-0a98-4f76-9b54-02d1c0b9f807",
+         *       "name": "vegan",
+         *       "created": null,
+         *       "updated": null,
+         *       "is_deleted": false
+         *     }
+         */
+        StoredTag: {
+            /** Format: uuid */
+            tag_id: string;
+            name: string;
+            /**
+             * Format: date-time
+             * @description when the record was created, as its source says
+             */
+            created: string | null;
+            /**
+             * Format: date-time
+             * @description when the record last changed; an older version never replaces a newer one
+             */
+            updated: string | null;
+            /** @description marks the record as deleted; it stays, and may be referenced */
+            is_deleted: boolean;
+        };
+        TagPage: {
+            records: components["schemas"]["StoredTag"][];
+            /** @description null on the last page */
+            next_cursor: string | null;
+        };
+        ShopTag: {
+            /** Format: uuid */
+            shop_tag_id: string;
+            /**
+             * Format: uuid
+             * @description must reference an existing record of `shops`
+             */
+            shop_id: string;
+            /**
+             * Format: uuid
+             * @description must reference an existing record of `tags`
+             */
+            tag_id: string;
+            /**
+             * Format: date-time
+             * @description when the record was created, as its source says
+             */
+            created?: string | null;
+            /**
+             * Format: date-time
+             * @description when the record last changed; an older version never replaces a newer one
+             */
+            updated?: string | null;
+            /** @description marks the record as deleted; it stays, and may be referenced */
+            is_deleted?: boolean | null;
+        };
+        /**
+         * @example {
+         *       "shop_tag_id": "ad2c1b0a-9f87-4e65-8a43-11c0b9a8e708",
+         *       "shop_id": "5f0c2d3e-8a41-4c5b-9d77-2b1e6f8a9c01",
+         *       "tag_id": "9e3d2c1b-0a98-4f76-9b54-02d1c0b9f807",
+         *       "created": null,
+         *       "updated": null,
+         *       "is_deleted": false
+         *     }
+         */
+        StoredShopTag: {
+            /** Format: uuid */
+            shop_tag_id: string;
+            /**
+             * Format: uuid
+             * @description must reference an existing record of `shops`
+             */
+            shop_id: string;
+            /**
+             * Format: uuid
+             * @description must reference an existing record of `tags`
+             */
+            tag_id: string;
+            /**
+             * Format: date-time
+             * @description when the record was created, as its source says
+             */
+            created: string | null;
+            /**
+             * Format: date-time
+             * @description when the record last changed; an older version never replaces a newer one
+             */
+            updated: string | null;
+            /** @description marks the record as deleted; it stays, and may be referenced */
+            is_deleted: boolean;
+        };
+        ShopTagPage: {
+            records: components["schemas"]["StoredShopTag"][];
+            /** @description null on the last page */
+            next_cursor: string | null;
+        };
+        Keyword: {
+            /** Format: uuid */
+            keyword_id: string;
+            name: string;
+            /**
+             * Format: date-time
+             * @description when the record was created, as its source says
+             */
+            created?: string | null;
+            /**
+             * Format: date-time
+             * @description when the record last changed; an older version never replaces a newer one
+             */
+            updated?: string | null;
+            /** @description marks the record as deleted; it stays, and may be referenced */
+            is_deleted?: boolean | null;
+        };
+        /**
+         * @example {
+         *       "keyword_id": "bc1b0a9f-8e76-4d54-9f32-20b9a8f7d609",
+         *       "name": "sourdough",
+         *       "created": null,
+         *       "updated": null,
+         *       "is_deleted": false
+         *     }
+         */
+        StoredKeyword: {
+            /** Format: uuid */
+            keyword_id: string;
+            name: string;
+            /**
+             * Format: date-time
+             * @description when the record was created, as its source says
+             */
+            created: string | null;
+            /**
+             * Format: date-time
+             * @description when the record last changed; an older version never replaces a newer one
+             */
+            updated: string | null;
+            /** @description marks the record as deleted; it stays, and may be referenced */
+            is_deleted: boolean;
+        };
+        KeywordPage: {
+            records: components["schemas"]["StoredKeyword"][];
+            /** @description null on the last page */
+            next_cursor: string | null;
+        };
+        ShopKeyword: {
+            /** Format: uuid */
+            shop_keyword_id: string;
+            /**
+             * Format: uuid
+             * @description must reference an existing record of `shops`
+             */
+            shop_id: string;
+            /**
+             * Format: uuid
+             * @description must reference an existing record of `keywords`
+             */
+            keyword_id: string;
+            /**
+             * Format: date-time
+             * @description when the record was created, as its source says
+             */
+            created?: string | null;
+            /**
+             * Format: date-time
+             * @description when the record last changed; an older version never replaces a newer one
+             */
+            updated?: string | null;
+            /** @description marks the record as deleted; it stays, and may be referenced */
+            is_deleted?: boolean | null;
+        };
+        /**
+         * @example {
+         *       "shop_keyword_id": "cb0a9f8e-7d65-4c43-8e21-3fa8f7e6c510",
+         *       "shop_id": "5f0c2d3e-8a41-4c5b-9d77-2b1e6f8a9c01",
+         *       "keyword_id": "bc1b0a9f-8e76-4d54-9f32-20b9a8f7d609",
+         *       "created": null,
+         *       "updated": null,
+         *       "is_deleted": false
+         *     }
+         */
+        StoredShopKeyword: {
+            /** Format: uuid */
+            shop_keyword_id: string;
+            /**
+             * Format: uuid
+             * @description must reference an existing record of `shops`
+             */
+            shop_id: string;
+            /**
+             * Format: uuid
+             * @description must reference an existing record of `keywords`
+             */
+            keyword_id: string;
+            /**
+             * Format: date-time
+             * @description when the record was created, as its source says
+             */
+            created: string | null;
+            /**
+             * Format: date-time
+             * @description when the record last changed; an older version never replaces a newer one
+             */
+            updated: string | null;
+            /** @description marks the record as deleted; it stays, and may be referenced */
+            is_deleted: boolean;
+        };
+        ShopKeywordPage: {
+            records: components["schemas"]["StoredShopKeyword"][];
+            /** @description null on the last page */
+            next_cursor: string | null;
+        };
+        StudentFavourite: {
+            /** Format: uuid */
+            student_favourite_id: string;
+            /**
+             * Format: uuid
+             * @description a student, who is a customer; must already exist
+             */
+            student_id: string;
+            /**
+             * Format: uuid
+             * @description must reference an existing record of `shops`
+             */
+            shop_id: string;
+            /**
+             * Format: date-time
+             * @description when the record was created, as its source says
+             */
+            created?: string | null;
+            /**
+             * Format: date-time
+             * @description when the record last changed; an older version never replaces a newer one
+             */
+            updated?: string | null;
+            /** @description marks the record as deleted; it stays, and may be referenced */
+            is_deleted?: boolean | null;
+        };
+        /**
+         * @example {
+         *       "student_favourite_id": "da9f8e7d-6c54-4b32-9d10-4e97e6d5b411",
+         *       "student_id": "c1d6a7f0-3b52-4e8f-9a64-0d2f5b7e8a11",
+         *       "shop_id": "5f0c2d3e-8a41-4c5b-9d77-2b1e6f8a9c01",
+         *       "created": null,
+         *       "updated": null,
+         *       "is_deleted": false
+         *     }
+         */
+        StoredStudentFavourite: {
+            /** Format: uuid */
+            student_favourite_id: string;
+            /**
+             * Format: uuid
+             * @description a student, who is a customer; must already exist
+             */
+            student_id: string;
+            /**
+             * Format: uuid
+             * @description must reference an existing record of `shops`
+             */
+            shop_id: string;
+            /**
+             * Format: date-time
+             * @description when the record was created, as its source says
+             */
+            created: string | null;
+            /**
+             * Format: date-time
+             * @description when the record last changed; an older version never replaces a newer one
+             */
+            updated: string | null;
+            /** @description marks the record as deleted; it stays, and may be referenced */
+            is_deleted: boolean;
+        };
+        StudentFavouritePage: {
+            records: components["schemas"]["StoredStudentFavourite"][];
+            /** @description null on the last page */
+            next_cursor: string | null;
+        };
+        NewInteraction: {
+            /** @enum {string} */
+            interaction_type: "FILTER_CLICK" | "SHARE" | "PAGE_VIEW" | "DISCOUNT_CODE";
+            /** @description pseudonymous user identifier */
+            user_id?: string | null;
+            /**
+             * Format: uuid
+             * @description a student, who is a customer; must already exist
+             */
+            student_id?: string | null;
+            /** @enum {string} */
+            item_type: "TAG" | "OFFER" | "SHOP" | "KEYWORD";
+            /**
+             * Format: uuid
+             * @description an existing item of the kind that `item_type` names
+             */
+            item_id: string;
+            /** @description where it happened */
+            city?: string | null;
+            /** @description where it happened */
+            country?: string | null;
+            /** @enum {string|null} */
+            platform?: "ANDROID" | "IOS" | "WEB" | "OTHER" | null;
+            /**
+             * Format: date-time
+             * @description when it happened: epoch seconds below 100000000000, epoch milliseconds from there on, or an ISO 8601 date-time
+             */
+            event_timestamp: number | string;
+            /**
+             * @description SERVICE when it came from a recommendation, else null
+             * @enum {string|null}
+             */
+            source?: "SERVICE" | null;
+            /**
+             * Format: uuid
+             * @description the recommendation it came from
+             */
+            recommendation_id?: string | null;
+        };
+        Interaction: {
+            /**
+             * Format: uuid
+             * @description a UUIDv7
+             */
+            interaction_id: string;
+            /** @enum {string} */
+            interaction_type: "FILTER_CLICK" | "SHARE" | "PAGE_VIEW" | "DISCOUNT_CODE";
+            /** @description pseudonymous user identifier */
+            user_id: string | null;
+            /**
+             * Format: uuid
+             * @description a student, who is a customer; must already exist
+             */
+            student_id: string | null;
+            /** @enum {string} */
+            item_type: "TAG" | "OFFER" | "SHOP" | "KEYWORD";
+            /**
+             * Format: uuid
+             * @description an existing item of the kind that `item_type` names
+             */
+            item_id: string;
+            /** @description where it happened */
+            city: string | null;
+            /** @description where it happened */
+            country: string | null;
+            /** @enum {string|null} */
+            platform: "ANDROID" | "IOS" | "WEB" | "OTHER" | null;
+            /**
+             * Format: date-time
+             * @description when it happened: epoch seconds below 100000000000, epoch milliseconds from there on, or an ISO 8601 date-time
+             */
+            event_timestamp: number | string;
+            /**
+             * @description SERVICE when it came from a recommendation, else null
+             * @enum {string|null}
+             */
+            source: "SERVICE" | null;
+            /**
+             * Format: uuid
+             * @description the recommendation it came from
+             */
+            recommendation_id: string | null;
+            /**
+             * Format: date-time
+             * @description when it was received
+             */
+            created: string;
+            /** @description only in the answer to a recording, and only if there are any */
+            warnings?: components["schemas"]["Warning"][];
+        };
+        InteractionPage: {
+            interactions: components["schemas"]["Interaction"][];
+            /** @description null on the last page */
+            next_cursor: string | null;
+        };
+        /** @enum {string} */
+        RecordType: "customers" | "transactions" | "offers" | "shops" | "branches" | "categories" | "shop-categories" | "institutes" | "courses" | "tags" | "shop-tags" | "keywords" | "shop-keywords" | "student-favourites";
+        /**
+         * @description why a record failed
+         * @enum {string}
+         */
+        ProblemCode: "required" | "wrong_type" | "invalid_format" | "invalid_value" | "invalid_characters" | "too_long" | "out_of_range" | "reference_not_found" | "not_an_object" | "nested_too_deeply" | "record_too_large" | "repeated_field";
+        Counts: {
+            received: number;
+            created: number;
+            updated: number;
+            unchanged: number;
+            stale: number;
+            failed: number;
+        };
+        UploadAnswer: {
+            /**
+             * Format: uuid
+             * @description names the whole request
+             */
+            request_id: string;
+            type: components["schemas"]["RecordType"];
+            /** @description one result per 1,000 records, in the order sent; each is stored in its own transaction */
+            batches: components["schemas"]["BatchAnswer"][];
+            /** @description true in the answer to a dry run, else absent */
+            dry_run?: boolean;
+        };
+        ReplayAnswer: {
+            /** Format: uuid */
+            request_id: string;
+            /**
+             * @description null where there were records of several types, or of none
+             * @enum {string|null}
+             */
+            type: "customers" | "transactions" | "offers" | "shops" | "branches" | "categories" | "shop-categories" | "institutes" | "courses" | "tags" | "shop-tags" | "keywords" | "shop-keywords" | "student-favourites" | null;
+            /** @description one result per 1,000 records, in the order sent; each is stored in its own transaction */
+            batches: components["schemas"]["BatchAnswer"][];
+            /** @description how many rejections that match are left; null where they could not be counted */
+            remaining: number | null;
+            /** @description where the next replay continues; null when every one that matches has been tried */
+            next_cursor: string | null;
+        };
+        Receipt: {
+            /** Format: uuid */
+            request_id: string;
+            /** @enum {string} */
+            operation: "upload" | "replay";
+            /**
+             * @description null for a replay of several types
+             * @enum {string|null}
+             */
+            type: "customers" | "transactions" | "offers" | "shops" | "branches" | "categories" | "shop-categories" | "institutes" | "courses" | "tags" | "shop-tags" | "keywords" | "shop-keywords" | "student-favourites" | null;
+            /**
+             * @description of the batches that are stored
+             * @enum {integer}
+             */
+            status: 200 | 207 | 400;
+            /** Format: date-time */
+            received: string;
+            key_id: string;
+            idempotency_key: string | null;
+            body_bytes: number;
+            duration_ms: number;
+            /** @description how many batches the request has */
+            batch_count: number;
+            /** @description whether every batch is stored */
+            complete: boolean;
+            missing_batches: number[];
+            counts: components["schemas"]["Counts"];
+            /** @description one result per 1,000 records, in the order sent; each is stored in its own transaction */
+            batches: components["schemas"]["BatchAnswer"][];
+        };
+        ReceiptSummary: {
+            /** Format: uuid */
+            request_id: string;
+            /** @enum {string} */
+            operation: "upload" | "replay";
+            /**
+             * @description null for a replay of several types
+             * @enum {string|null}
+             */
+            type: "customers" | "transactions" | "offers" | "shops" | "branches" | "categories" | "shop-categories" | "institutes" | "courses" | "tags" | "shop-tags" | "keywords" | "shop-keywords" | "student-favourites" | null;
+            /**
+             * @description of the batches that are stored
+             * @enum {integer}
+             */
+            status: 200 | 207 | 400;
+            /** Format: date-time */
+            received: string;
+            key_id: string;
+            idempotency_key: string | null;
+            body_bytes: number;
+            duration_ms: number;
+            /** @description how many batches the request has */
+            batch_count: number;
+            /** @description whether every batch is stored */
+            complete: boolean;
+            missing_batches: number[];
+            counts: components["schemas"]["Counts"];
+        };
+        ReceiptPage: {
+            requests: components["schemas"]["ReceiptSummary"][];
+            /** @description null on the last page */
+            next_cursor: string | null;
+        };
+        Rejection: {
+            /** Format: uuid */
+            rejection_id: string;
+            type: components["schemas"]["RecordType"];
+            /** Format: uuid */
+            request_id: string;
+            /** @description position in the request's `records`, from 0 */
+            index: number;
+            /** @description the record's id if it is a UUID */
+            id: string | null;
+            /** Format: date-time */
+            rejected: string;
+            errors: {
+                field: string | null;
+                code: components["schemas"]["ProblemCode"];
+                message: string;
+            }[];
+            /** @description the record as it was sent, or as it would have been stored; null if it was larger than 64 KiB */
+            record: unknown;
+        };
+        RejectionPage: {
+            rejections: components["schemas"]["Rejection"][];
+            /** @description null on the last page */
+            next_cursor: string | null;
+        };
+        RejectionSummary: {
+            rejections: {
+                type: components["schemas"]["RecordType"];
+                code: components["schemas"]["ProblemCode"];
+                field: string | null;
+                count: number;
+                /** Format: date-time */
+                first_seen: string;
+                /** Format: date-time */
+                last_seen: string;
+                example: {
+                    /** Format: uuid */
+                    rejection_id: string;
+                    /** Format: uuid */
+                    request_id: string;
+                    /** @description position in the request's `records`, from 0 */
+                    index: number;
+                    id: string | null;
+                    message: string;
+                } | null;
+            }[];
+        };
+        Overview: {
+            types: {
+                type: components["schemas"]["RecordType"];
+                records: number;
+                /**
+                 * Format: date-time
+                 * @description the newest `updated` ever stored
+                 */
+                newest_updated: string | null;
+                /** Format: date-time */
+                last_upload: string | null;
+                open_rejections: number;
+            }[];
+        };
+        BatchAnswer: {
+            batch: number;
+            /** @enum {integer} */
+            status: 200 | 207 | 400 | 500;
+            data: {
+                /** @enum {string} */
+                status: "success" | "partial" | "error";
+                type: components["schemas"]["RecordType"];
+                message: string;
+                /** Format: uuid */
+                request_id: string;
+                /** Format: uuid */
+                batch_id: string;
+                /** @description for people: how many failed, and the first few */
+                error: string | null;
+                counts: components["schemas"]["Counts"];
+                /** @description for programs: every failed record, with up to 5 wrong fields each */
+                errors: components["schemas"]["RecordError"][];
+                /** @description records older than the stored ones; skipped, not failed */
+                stale: number[];
+                warnings: components["schemas"]["Warning"][];
+            };
+        };
+        RecordError: {
+            /** @description position in the request's `records`, from 0 */
+            index: number;
+            /** @description the record's id if it is a UUID */
+            id: string | null;
+            field: string | null;
+            /** @enum {string} */
+            code: "required" | "wrong_type" | "invalid_format" | "invalid_value" | "invalid_characters" | "too_long" | "out_of_range" | "reference_not_found" | "not_an_object" | "nested_too_deeply" | "record_too_large" | "repeated_field" | "not_stored" | "outcome_unknown";
+            message: string;
+        };
+        Warning: {
+            /** @enum {string} */
+            code: "unknown_field" | "more_unknown_fields" | "updated_in_future" | "repeated_id";
+            field: string | null;
+            count: number;
+            message: string;
+        };
+        Error: {
+            /** @description the name of the status */
+            error: string;
+            /**
+             * @description for programs; the list of errors says what to do about each
+             * @enum {string}
+             */
+            code: "malformed_request" | "malformed_json" | "malformed_utf8" | "malformed_encoding" | "nested_too_deeply" | "invalid_request" | "unauthorized" | "https_required" | "missing_permission" | "organisation_suspended" | "not_found" | "unknown_type" | "record_not_found" | "receipt_not_found" | "interaction_not_found" | "method_not_allowed" | "timed_out" | "body_too_large" | "unsupported_media_type" | "unsupported_encoding" | "expectation_failed" | "idempotency_key_reused" | "too_many_failed_keys" | "too_many_requests" | "headers_too_large" | "internal" | "outcome_unknown" | "database_unavailable" | "schema_behind" | "schema_ahead" | "stalled" | "overloaded" | "shutting_down";
+            /** @description for people: what is wrong, then what to do */
+            message: string;
+            /** @description with `missing_permission`: the permission that the key lacks */
+            permission?: string;
+            /** @description with `invalid_request`: each field or parameter that is wrong */
+            details?: components["schemas"]["ErrorDetail"][];
+        };
+        ErrorDetail: {
+            /** @description name of the field, parameter or header */
+            field: string;
+            /** @enum {string} */
+            code: "required" | "wrong_type" | "invalid_format" | "invalid_value" | "invalid_characters" | "too_long" | "out_of_range" | "reference_not_found" | "not_an_object" | "nested_too_deeply" | "record_too_large" | "repeated_field" | "unknown_field" | "unknown_parameter" | "repeated_parameter" | "not_combinable" | "too_many_records" | "too_large";
+            message: string;
+        };
+    };
+    responses: {
+        /** @description The request is malformed, or a parameter or field is wrong; `details` names each. Codes: `malformed_request`, `malformed_json`, `malformed_utf8`, `malformed_encoding`, `nested_too_deeply`, `invalid_request`. */
+        BadRequest: {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                RateLimit: components["headers"]["RateLimit"];
+                "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Error"];
+            };
+        };
+        /** @description The API key or the admin token is missing or wrong. Codes: `unauthorized`. */
+        Unauthorized: {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Error"];
+            };
+        };
+        /** @description The key may not do this, its organisation is suspended, or HTTPS was not used. Codes: `https_required`, `missing_permission`, `organisation_suspended`. */
+        Forbidden: {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                RateLimit: components["headers"]["RateLimit"];
+                "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Error"];
+            };
+        };
+        /** @description The request took too long to arrive; send it again. Codes: `timed_out`. */
+        RequestTimeout: {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Error"];
+            };
+        };
+        /** @description The body is too large, as sent or once decompressed; split it. Codes: `body_too_large`. */
+        ContentTooLarge: {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                RateLimit: components["headers"]["RateLimit"];
+                "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Error"];
+            };
+        };
+        /** @description The body is not JSON, or is compressed in a way that is not supported. Codes: `unsupported_media_type`, `unsupported_encoding`. */
+        UnsupportedMediaType: {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                RateLimit: components["headers"]["RateLimit"];
+                "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Error"];
+            };
+        };
+        /** @description The only expectation that can be met is `100-continue`. Codes: `expectation_failed`. */
+        ExpectationFailed: {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Error"];
+            };
+        };
+        /** @description Too many requests, records, bytes or wrong keys; wait for the seconds in `Retry-After`. Codes: `too_many_failed_keys`, `too_many_requests`. */
+        TooManyRequests: {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                "Retry-After": components["headers"]["Retry-After"];
+                RateLimit: components["headers"]["RateLimit"];
+                "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Error"];
+            };
+        };
+        /** @description The address and the headers are too large; shorten them. Codes: `headers_too_large`. */
+        HeadersTooLarge: {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Error"];
+            };
+        };
+        /** @description Something went wrong on our side; send the request again. Codes: `internal`, `outcome_unknown`. */
+        InternalError: {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                "Retry-After": components["headers"]["Retry-After"];
+                RateLimit: components["headers"]["RateLimit"];
+                "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Error"];
+            };
+        };
+        /** @description The service is not available just now; send the request again. Codes: `database_unavailable`, `schema_behind`, `schema_ahead`, `stalled`, `overloaded`, `shutting_down`. */
+        Unavailable: {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                "Retry-After": components["headers"]["Retry-After"];
+                RateLimit: components["headers"]["RateLimit"];
+                "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Error"];
+            };
+        };
+        /** @description No record failed. */
+        Uploaded: {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                RateLimit: components["headers"]["RateLimit"];
+                "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "request_id": "019ced6c-5a2b-7c3d-8e4f-5a6b7c8d9e0f",
+                 *       "type": "shops",
+                 *       "batches": [
+                 *         {
+                 *           "batch": 1,
+                 *           "status": 200,
+                 *           "data": {
+                 *             "status": "success",
+                 *             "type": "shops",
+                 *             "message": "1 record received: 1 created.",
+                 *             "request_id": "019ced6c-5a2b-7c3d-8e4f-5a6b7c8d9e0f",
+                 *             "batch_id": "019ced6c-5a31-7f10-9a2b-3c4d5e6f7a8b",
+                 *             "error": null,
+                 *             "counts": {
+                 *               "received": 1,
+                 *               "created": 1,
+                 *               "updated": 0,
+                 *               "unchanged": 0,
+                 *               "stale": 0,
+                 *               "failed": 0
+                 *             },
+                 *             "errors": [],
+                 *             "stale": [],
+                 *             "warnings": []
+                 *           }
+                 *         }
+                 *       ]
+                 *     }
+                 */
+                "application/json": components["schemas"]["UploadAnswer"];
+            };
+        };
+        /** @description Some records or batches failed; the others are stored. */
+        UploadedInPart: {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                RateLimit: components["headers"]["RateLimit"];
+                "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                /** @description seconds to wait before sending the request again */
+                "Retry-After"?: number;
+                "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "request_id": "019ced6c-5a2b-7c3d-8e4f-5a6b7c8d9e0f",
+                 *       "type": "shops",
+                 *       "batches": [
+                 *         {
+                 *           "batch": 1,
+                 *           "status": 207,
+                 *           "data": {
+                 *             "status": "partial",
+                 *             "type": "shops",
+                 *             "message": "2 records received: 1 created, 1 failed.",
+                 *             "request_id": "019ced6c-5a2b-7c3d-8e4f-5a6b7c8d9e0f",
+                 *             "batch_id": "019ced6c-5a31-7f10-9a2b-3c4d5e6f7a8b",
+                 *             "error": "1 of 2 records failed. Record 1: shop_id is required and must not be null or empty.",
+                 *             "counts": {
+                 *               "received": 2,
+                 *               "created": 1,
+                 *               "updated": 0,
+                 *               "unchanged": 0,
+                 *               "stale": 0,
+                 *               "failed": 1
+                 *             },
+                 *             "errors": [
+                 *               {
+                 *                 "index": 1,
+                 *                 "id": null,
+                 *                 "field": "shop_id",
+                 *                 "code": "required",
+                 *                 "message": "is required and must not be null or empty"
+                 *               }
+                 *             ],
+                 *             "stale": [],
+                 *             "warnings": []
+                 *           }
+                 *         }
+                 *       ]
+                 *     }
+                 */
+                "application/json": components["schemas"]["UploadAnswer"];
+            };
+        };
+        /** @description Every record failed, or the request as a whole did. */
+        UploadFailed: {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                RateLimit: components["headers"]["RateLimit"];
+                "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["UploadAnswer"] | components["schemas"]["Error"];
+            };
+        };
+        /** @description The `Idempotency-Key` was used with another body. Code: `idempotency_key_reused`. */
+        IdempotencyKeyReused: {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                RateLimit: components["headers"]["RateLimit"];
+                "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Error"];
+            };
+        };
+        /** @description No batch is known to be stored, through no fault of the data; send the request again. */
+        UploadNotStored: {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                "Retry-After": components["headers"]["Retry-After"];
+                RateLimit: components["headers"]["RateLimit"];
+                "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["UploadAnswer"] | components["schemas"]["Error"];
+            };
+        };
+        /** @description There is nothing with this id. */
+        NotFound: {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                RateLimit: components["headers"]["RateLimit"];
+                "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Error"];
+            };
+        };
+    };
+    parameters: {
+        /**
+         * @description validate only; nothing is stored
+         * @example true
+         */
+        DryRun: boolean;
+        /** @description Names this request for 24 hours; the same body again gives the first answer again, another body 422. */
+        IdempotencyKey: string;
+        /** @description only records created or changed at this time or later */
+        StoredSince: string;
+        /** @description also records marked as deleted; default false */
+        IncludeDeleted: boolean;
+        /** @description the `next_cursor` of the previous page, or the id of the last record received */
+        Cursor: string;
+        /** @description records per page, default 100 */
+        Limit: number;
+        /** @description only those with this `type` */
+        Type: "customers" | "transactions" | "offers" | "shops" | "branches" | "categories" | "shop-categories" | "institutes" | "courses" | "tags" | "shop-tags" | "keywords" | "shop-keywords" | "student-favourites";
+        /** @description the `next_cursor` of the previous page */
+        RejectionsCursor: string;
+        /** @description only those with an error of this code */
+        Code: "required" | "wrong_type" | "invalid_format" | "invalid_value" | "invalid_characters" | "too_long" | "out_of_range" | "reference_not_found" | "not_an_object" | "nested_too_deeply" | "record_too_large" | "repeated_field";
+        /** @description only those with an error in this field */
+        Field: string;
+        /** @description only those of this upload */
+        RequestId: string;
+        /** @description only those received at this time or later */
+        From: string;
+        /** @description only those received before this time */
+        To: string;
+    };
+    requestBodies: never;
+    headers: {
+        /** @description names this request */
+        "X-Request-Id": string;
+        /** @description seconds to wait before sending the request again */
+        "Retry-After": number;
+        /** @description what remains of each limit, and the seconds until its window ends */
+        RateLimit: string;
+        /** @description each limit: its quota and its window in seconds */
+        "RateLimit-Policy": string;
+        /** @description the whole answer repeats that of the first request with this `Idempotency-Key`; absent if this request stored a batch */
+        "Idempotency-Replayed": "true";
+    };
+    pathItems: never;
+}
+export type $defs = Record<string, never>;
+export interface operations {
+    "list-customers": {
+        parameters: {
+            query?: {
+                /** @description only records created or changed at this time or later */
+                stored_since?: components["parameters"]["StoredSince"];
+                /** @description also records marked as deleted; default false */
+                include_deleted?: components["parameters"]["IncludeDeleted"];
+                /** @description the `next_cursor` of the previous page, or the id of the last record received */
+                cursor?: components["parameters"]["Cursor"];
+                /** @description records per page, default 100 */
+                limit?: components["parameters"]["Limit"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page, or every record. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CustomerPage"];
+                    "application/x-ndjson": string;
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            408: components["responses"]["RequestTimeout"];
+            417: components["responses"]["ExpectationFailed"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    "upload-customers": {
+        parameters: {
+            query?: {
+                /**
+                 * @description validate only; nothing is stored
+                 * @example true
+                 */
+                dry_run?: components["parameters"]["DryRun"];
+            };
+            header?: {
+                /** @description Names this request for 24 hours; the same body again gives the first answer again, another body 422. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    records: components["schemas"]["Customer"][];
+                };
+            };
+        };
+        responses: {
+            200: components["responses"]["Uploaded"];
+            207: components["responses"]["UploadedInPart"];
+            400: components["responses"]["UploadFailed"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            408: components["responses"]["RequestTimeout"];
+            413: components["responses"]["ContentTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            417: components["responses"]["ExpectationFailed"];
+            422: components["responses"]["IdempotencyKeyReused"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["UploadNotStored"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    "list-transactions": {
+        parameters: {
+            query?: {
+                /** @description only transactions of this shop */
+                shop_id?: string;
+                /** @description only records created or changed at this time or later */
+                stored_since?: components["parameters"]["StoredSince"];
+                /** @description also records marked as deleted; default false */
+                include_deleted?: components["parameters"]["IncludeDeleted"];
+                /** @description the `next_cursor` of the previous page, or the id of the last record received */
+                cursor?: components["parameters"]["Cursor"];
+                /** @description records per page, default 100 */
+                limit?: components["parameters"]["Limit"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page, or every record. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TransactionPage"];
+                    "application/x-ndjson": string;
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            408: components["responses"]["RequestTimeout"];
+            417: components["responses"]["ExpectationFailed"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    "upload-transactions": {
+        parameters: {
+            query?: {
+                /**
+                 * @description validate only; nothing is stored
+                 * @example true
+                 */
+                dry_run?: components["parameters"]["DryRun"];
+            };
+            header?: {
+                /** @description Names this request for 24 hours; the same body again gives the first answer again, another body 422. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    records: components["schemas"]["Transaction"][];
+                };
+            };
+        };
+        responses: {
+            200: components["responses"]["Uploaded"];
+            207: components["responses"]["UploadedInPart"];
+            400: components["responses"]["UploadFailed"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            408: components["responses"]["RequestTimeout"];
+            413: components["responses"]["ContentTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            417: components["responses"]["ExpectationFailed"];
+            422: components["responses"]["IdempotencyKeyReused"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["UploadNotStored"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    "list-offers": {
+        parameters: {
+            query?: {
+                /** @description only offers of this shop */
+                shop_id?: string;
+                /** @description only records created or changed at this time or later */
+                stored_since?: components["parameters"]["StoredSince"];
+                /** @description also records marked as deleted; default false */
+                include_deleted?: components["parameters"]["IncludeDeleted"];
+                /** @description the `next_cursor` of the previous page, or the id of the last record received */
+                cursor?: components["parameters"]["Cursor"];
+                /** @description records per page, default 100 */
+                limit?: components["parameters"]["Limit"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page, or every record. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OfferPage"];
+                    "application/x-ndjson": string;
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            408: components["responses"]["RequestTimeout"];
+            417: components["responses"]["ExpectationFailed"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    "upload-offers": {
+        parameters: {
+            query?: {
+                /**
+                 * @description validate only; nothing is stored
+                 * @example true
+                 */
+                dry_run?: components["parameters"]["DryRun"];
+            };
+            header?: {
+                /** @description Names this request for 24 hours; the same body again gives the first answer again, another body 422. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    records: components["schemas"]["Offer"][];
+                };
+            };
+        };
+        responses: {
+            200: components["responses"]["Uploaded"];
+            207: components["responses"]["UploadedInPart"];
+            400: components["responses"]["UploadFailed"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            408: components["responses"]["RequestTimeout"];
+            413: components["responses"]["ContentTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            417: components["responses"]["ExpectationFailed"];
+            422: components["responses"]["IdempotencyKeyReused"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["UploadNotStored"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    "list-shops": {
+        parameters: {
+            query?: {
+                /** @description only records created or changed at this time or later */
+                stored_since?: components["parameters"]["StoredSince"];
+                /** @description also records marked as deleted; default false */
+                include_deleted?: components["parameters"]["IncludeDeleted"];
+                /** @description the `next_cursor` of the previous page, or the id of the last record received */
+                cursor?: components["parameters"]["Cursor"];
+                /** @description records per page, default 100 */
+                limit?: components["parameters"]["Limit"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page, or every record. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ShopPage"];
+                    "application/x-ndjson": string;
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            408: components["responses"]["RequestTimeout"];
+            417: components["responses"]["ExpectationFailed"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    "upload-shops": {
+        parameters: {
+            query?: {
+                /**
+                 * @description validate only; nothing is stored
+                 * @example true
+                 */
+                dry_run?: components["parameters"]["DryRun"];
+            };
+            header?: {
+                /** @description Names this request for 24 hours; the same body again gives the first answer again, another body 422. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    records: components["schemas"]["Shop"][];
+                };
+            };
+        };
+        responses: {
+            200: components["responses"]["Uploaded"];
+            207: components["responses"]["UploadedInPart"];
+            400: components["responses"]["UploadFailed"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            408: components["responses"]["RequestTimeout"];
+            413: components["responses"]["ContentTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            417: components["responses"]["ExpectationFailed"];
+            422: components["responses"]["IdempotencyKeyReused"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["UploadNotStored"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    "list-branches": {
+        parameters: {
+            query?: {
+                /** @description only branches of this shop */
+                shop_id?: string;
+                /** @description only records created or changed at this time or later */
+                stored_since?: components["parameters"]["StoredSince"];
+                /** @description also records marked as deleted; default false */
+                include_deleted?: components["parameters"]["IncludeDeleted"];
+                /** @description the `next_cursor` of the previous page, or the id of the last record received */
+                cursor?: components["parameters"]["Cursor"];
+                /** @description records per page, default 100 */
+                limit?: components["parameters"]["Limit"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page, or every record. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BranchPage"];
+                    "application/x-ndjson": string;
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            408: components["responses"]["RequestTimeout"];
+            417: components["responses"]["ExpectationFailed"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    "upload-branches": {
+        parameters: {
+            query?: {
+                /**
+                 * @description validate only; nothing is stored
+                 * @example true
+                 */
+                dry_run?: components["parameters"]["DryRun"];
+            };
+            header?: {
+                /** @description Names this request for 24 hours; the same body again gives the first answer again, another body 422. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    records: components["schemas"]["Branch"][];
+                };
+            };
+        };
+        responses: {
+            200: components["responses"]["Uploaded"];
+            207: components["responses"]["UploadedInPart"];
+            400: components["responses"]["UploadFailed"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            408: components["responses"]["RequestTimeout"];
+            413: components["responses"]["ContentTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            417: components["responses"]["ExpectationFailed"];
+            422: components["responses"]["IdempotencyKeyReused"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["UploadNotStored"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    "list-categories": {
+        parameters: {
+            query?: {
+                /** @description only records created or changed at this time or later */
+                stored_since?: components["parameters"]["StoredSince"];
+                /** @description also records marked as deleted; default false */
+                include_deleted?: components["parameters"]["IncludeDeleted"];
+                /** @description the `next_cursor` of the previous page, or the id of the last record received */
+                cursor?: components["parameters"]["Cursor"];
+                /** @description records per page, default 100 */
+                limit?: components["parameters"]["Limit"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page, or every record. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CategoryPage"];
+                    "application/x-ndjson": string;
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            408: components["responses"]["RequestTimeout"];
+            417: components["responses"]["ExpectationFailed"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    "upload-categories": {
+        parameters: {
+            query?: {
+                /**
+                 * @description validate only; nothing is stored
+                 * @example true
+                 */
+                dry_run?: components["parameters"]["DryRun"];
+            };
+            header?: {
+                /** @description Names this request for 24 hours; the same body again gives the first answer again, another body 422. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    records: components["schemas"]["Category"][];
+                };
+            };
+        };
+        responses: {
+            200: components["responses"]["Uploaded"];
+            207: components["responses"]["UploadedInPart"];
+            400: components["responses"]["UploadFailed"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            408: components["responses"]["RequestTimeout"];
+            413: components["responses"]["ContentTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            417: components["responses"]["ExpectationFailed"];
+            422: components["responses"]["IdempotencyKeyReused"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["UploadNotStored"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    "list-shop-categories": {
+        parameters: {
+            query?: {
+                /** @description only shop categories of this shop */
+                shop_id?: string;
+                /** @description only shop categories of this category */
+                category_id?: string;
+                /** @description only records created or changed at this time or later */
+                stored_since?: components["parameters"]["StoredSince"];
+                /** @description also records marked as deleted; default false */
+                include_deleted?: components["parameters"]["IncludeDeleted"];
+                /** @description the `next_cursor` of the previous page, or the id of the last record received */
+                cursor?: components["parameters"]["Cursor"];
+                /** @description records per page, default 100 */
+                limit?: components["parameters"]["Limit"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page, or every record. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ShopCategoryPage"];
+                    "application/x-ndjson": string;
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            408: components["responses"]["RequestTimeout"];
+            417: components["responses"]["ExpectationFailed"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    "upload-shop-categories": {
+        parameters: {
+            query?: {
+                /**
+                 * @description validate only; nothing is stored
+                 * @example true
+                 */
+                dry_run?: components["parameters"]["DryRun"];
+            };
+            header?: {
+                /** @description Names this request for 24 hours; the same body again gives the first answer again, another body 422. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    records: components["schemas"]["ShopCategory"][];
+                };
+            };
+        };
+        responses: {
+            200: components["responses"]["Uploaded"];
+            207: components["responses"]["UploadedInPart"];
+            400: components["responses"]["UploadFailed"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            408: components["responses"]["RequestTimeout"];
+            413: components["responses"]["ContentTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            417: components["responses"]["ExpectationFailed"];
+            422: components["responses"]["IdempotencyKeyReused"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["UploadNotStored"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    "list-institutes": {
+        parameters: {
+            query?: {
+                /** @description only records created or changed at this time or later */
+                stored_since?: components["parameters"]["StoredSince"];
+                /** @description also records marked as deleted; default false */
+                include_deleted?: components["parameters"]["IncludeDeleted"];
+                /** @description the `next_cursor` of the previous page, or the id of the last record received */
+                cursor?: components["parameters"]["Cursor"];
+                /** @description records per page, default 100 */
+                limit?: components["parameters"]["Limit"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page, or every record. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InstitutePage"];
+                    "application/x-ndjson": string;
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            408: components["responses"]["RequestTimeout"];
+            417: components["responses"]["ExpectationFailed"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    "upload-institutes": {
+        parameters: {
+            query?: {
+                /**
+                 * @description validate only; nothing is stored
+                 * @example true
+                 */
+                dry_run?: components["parameters"]["DryRun"];
+            };
+            header?: {
+                /** @description Names this request for 24 hours; the same body again gives the first answer again, another body 422. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    records: components["schemas"]["Institute"][];
+                };
+            };
+        };
+        responses: {
+            200: components["responses"]["Uploaded"];
+            207: components["responses"]["UploadedInPart"];
+            400: components["responses"]["UploadFailed"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            408: components["responses"]["RequestTimeout"];
+            413: components["responses"]["ContentTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            417: components["responses"]["ExpectationFailed"];
+            422: components["responses"]["IdempotencyKeyReused"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["UploadNotStored"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    "list-courses": {
+        parameters: {
+            query?: {
+                /** @description only records created or changed at this time or later */
+                stored_since?: components["parameters"]["StoredSince"];
+                /** @description also records marked as deleted; default false */
+                include_deleted?: components["parameters"]["IncludeDeleted"];
+                /** @description the `next_cursor` of the previous page, or the id of the last record received */
+                cursor?: components["parameters"]["Cursor"];
+                /** @description records per page, default 100 */
+                limit?: components["parameters"]["Limit"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page, or every record. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CoursePage"];
+                    "application/x-ndjson": string;
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            408: components["responses"]["RequestTimeout"];
+            417: components["responses"]["ExpectationFailed"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    "upload-courses": {
+        parameters: {
+            query?: {
+                /**
+                 * @description validate only; nothing is stored
+                 * @example true
+                 */
+                dry_run?: components["parameters"]["DryRun"];
+            };
+            header?: {
+                /** @description Names this request for 24 hours; the same body again gives the first answer again, another body 422. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    records: components["schemas"]["Course"][];
+                };
+            };
+        };
+        responses: {
+            200: components["responses"]["Uploaded"];
+            207: components["responses"]["UploadedInPart"];
+            400: components["responses"]["UploadFailed"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            408: components["responses"]["RequestTimeout"];
+            413: components["responses"]["ContentTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            417: components["responses"]["ExpectationFailed"];
+            422: components["responses"]["IdempotencyKeyReused"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["UploadNotStored"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    "list-tags": {
+        parameters: {
+            query?: {
+                /** @description only records created or changed at this time or later */
+                stored_since?: components["parameters"]["StoredSince"];
+                /** @description also records marked as deleted; default false */
+                include_deleted?: components["parameters"]["IncludeDeleted"];
+                /** @description the `next_cursor` of the previous page, or the id of the last record received */
+                cursor?: components["parameters"]["Cursor"];
+                /** @description records per page, default 100 */
+                limit?: components["parameters"]["Limit"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page, or every record. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TagPage"];
+                    "application/x-ndjson": string;
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            408: components["responses"]["RequestTimeout"];
+            417: components["responses"]["ExpectationFailed"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    "upload-tags": {
+        parameters: {
+            query?: {
+                /**
+                 * @description validate only; nothing is stored
+                 * @example true
+                 */
+                dry_run?: components["parameters"]["DryRun"];
+            };
+            header?: {
+                /** @description Names this request for 24 hours; the same body again gives the first answer again, another body 422. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    records: components["schemas"]["Tag"][];
+                };
+            };
+        };
+        responses: {
+            200: components["responses"]["Uploaded"];
+            207: components["responses"]["UploadedInPart"];
+            400: components["responses"]["UploadFailed"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            408: components["responses"]["RequestTimeout"];
+            413: components["responses"]["ContentTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            417: components["responses"]["ExpectationFailed"];
+            422: components["responses"]["IdempotencyKeyReused"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["UploadNotStored"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    "list-shop-tags": {
+        parameters: {
+            query?: {
+                /** @description only shop tags of this shop */
+                shop_id?: string;
+                /** @description only shop tags of this tag */
+                tag_id?: string;
+                /** @description only records created or changed at this time or later */
+                stored_since?: components["parameters"]["StoredSince"];
+                /** @description also records marked as deleted; default false */
+                include_deleted?: components["parameters"]["IncludeDeleted"];
+                /** @description the `next_cursor` of the previous page, or the id of the last record received */
+                cursor?: components["parameters"]["Cursor"];
+                /** @description records per page, default 100 */
+                limit?: components["parameters"]["Limit"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page, or every record. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ShopTagPage"];
+                    "application/x-ndjson": string;
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            408: components["responses"]["RequestTimeout"];
+            417: components["responses"]["ExpectationFailed"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    "upload-shop-tags": {
+        parameters: {
+            query?: {
+                /**
+                 * @description validate only; nothing is stored
+                 * @example true
+                 */
+                dry_run?: components["parameters"]["DryRun"];
+            };
+            header?: {
+                /** @description Names this request for 24 hours; the same body again gives the first answer again, another body 422. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    records: components["schemas"]["ShopTag"][];
+                };
+            };
+        };
+        responses: {
+            200: components["responses"]["Uploaded"];
+            207: components["responses"]["UploadedInPart"];
+            400: components["responses"]["UploadFailed"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            408: components["responses"]["RequestTimeout"];
+            413: components["responses"]["ContentTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            417: components["responses"]["ExpectationFailed"];
+            422: components["responses"]["IdempotencyKeyReused"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["UploadNotStored"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    "list-keywords": {
+        parameters: {
+            query?: {
+                /** @description only records created or changed at this time or later */
+                stored_since?: components["parameters"]["StoredSince"];
+                /** @description also records marked as deleted; default false */
+                include_deleted?: components["parameters"]["IncludeDeleted"];
+                /** @description the `next_cursor` of the previous page, or the id of the last record received */
+                cursor?: components["parameters"]["Cursor"];
+                /** @description records per page, default 100 */
+                limit?: components["parameters"]["Limit"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page, or every record. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["KeywordPage"];
+                    "application/x-ndjson": string;
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            408: components["responses"]["RequestTimeout"];
+            417: components["responses"]["ExpectationFailed"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    "upload-keywords": {
+        parameters: {
+            query?: {
+                /**
+                 * @description validate only; nothing is stored
+                 * @example true
+                 */
+                dry_run?: components["parameters"]["DryRun"];
+            };
+            header?: {
+                /** @description Names this request for 24 hours; the same body again gives the first answer again, another body 422. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    records: components["schemas"]["Keyword"][];
+                };
+            };
+        };
+        responses: {
+            200: components["responses"]["Uploaded"];
+            207: components["responses"]["UploadedInPart"];
+            400: components["responses"]["UploadFailed"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            408: components["responses"]["RequestTimeout"];
+            413: components["responses"]["ContentTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            417: components["responses"]["ExpectationFailed"];
+            422: components["responses"]["IdempotencyKeyReused"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["UploadNotStored"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    "list-shop-keywords": {
+        parameters: {
+            query?: {
+                /** @description only shop keywords of this shop */
+                shop_id?: string;
+                /** @description only shop keywords of this keyword */
+                keyword_id?: string;
+                /** @description only records created or changed at this time or later */
+                stored_since?: components["parameters"]["StoredSince"];
+                /** @description also records marked as deleted; default false */
+                include_deleted?: components["parameters"]["IncludeDeleted"];
+                /** @description the `next_cursor` of the previous page, or the id of the last record received */
+                cursor?: components["parameters"]["Cursor"];
+                /** @description records per page, default 100 */
+                limit?: components["parameters"]["Limit"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page, or every record. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ShopKeywordPage"];
+                    "application/x-ndjson": string;
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            408: components["responses"]["RequestTimeout"];
+            417: components["responses"]["ExpectationFailed"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    "upload-shop-keywords": {
+        parameters: {
+            query?: {
+                /**
+                 * @description validate only; nothing is stored
+                 * @example true
+                 */
+                dry_run?: components["parameters"]["DryRun"];
+            };
+            header?: {
+                /** @description Names this request for 24 hours; the same body again gives the first answer again, another body 422. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    records: components["schemas"]["ShopKeyword"][];
+                };
+            };
+        };
+        responses: {
+            200: components["responses"]["Uploaded"];
+            207: components["responses"]["UploadedInPart"];
+            400: components["responses"]["UploadFailed"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            408: components["responses"]["RequestTimeout"];
+            413: components["responses"]["ContentTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            417: components["responses"]["ExpectationFailed"];
+            422: components["responses"]["IdempotencyKeyReused"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["UploadNotStored"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    "list-student-favourites": {
+        parameters: {
+            query?: {
+                /** @description only student favourites of this student */
+                student_id?: string;
+                /** @description only student favourites of this shop */
+                shop_id?: string;
+                /** @description only records created or changed at this time or later */
+                stored_since?: components["parameters"]["StoredSince"];
+                /** @description also records marked as deleted; default false */
+                include_deleted?: components["parameters"]["IncludeDeleted"];
+                /** @description the `next_cursor` of the previous page, or the id of the last record received */
+                cursor?: components["parameters"]["Cursor"];
+                /** @description records per page, default 100 */
+                limit?: components["parameters"]["Limit"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page, or every record. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StudentFavouritePage"];
+                    "application/x-ndjson": string;
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            408: components["responses"]["RequestTimeout"];
+            417: components["responses"]["ExpectationFailed"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    "upload-student-favourites": {
+        parameters: {
+            query?: {
+                /**
+                 * @description validate only; nothing is stored
+                 * @example true
+                 */
+                dry_run?: components["parameters"]["DryRun"];
+            };
+            header?: {
+                /** @description Names this request for 24 hours; the same body again gives the first answer again, another body 422. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    records: components["schemas"]["StudentFavourite"][];
+                };
+            };
+        };
+        responses: {
+            200: components["responses"]["Uploaded"];
+            207: components["responses"]["UploadedInPart"];
+            400: components["responses"]["UploadFailed"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            408: components["responses"]["RequestTimeout"];
+            413: components["responses"]["ContentTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            417: components["responses"]["ExpectationFailed"];
+            422: components["responses"]["IdempotencyKeyReused"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["UploadNotStored"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    "get-overview": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The types. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "types": [
+                     *         {
+                     *           "type": "shops",
+                     *           "records": 512,
+                     *           "newest_updated": "2026-03-14T09:26:53Z",
+                     *           "last_upload": "2026-03-14T09:30:00.123Z",
+                     *           "open_rejections": 0
+                     *         }
+                     *       ]
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Overview"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            408: components["responses"]["RequestTimeout"];
+            417: components["responses"]["ExpectationFailed"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    "get-customers": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the customer */
+                customer_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The record, with null in every field without a value. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StoredCustomer"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            408: components["responses"]["RequestTimeout"];
+            417: components["responses"]["ExpectationFailed"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    "get-transactions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the transaction */
+                transaction_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The record, with null in every field without a value. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StoredTransaction"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            408: components["responses"]["RequestTimeout"];
+            417: components["responses"]["ExpectationFailed"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    "get-offers": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the offer */
+                offer_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The record, with null in every field without a value. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StoredOffer"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            408: components["responses"]["RequestTimeout"];
+            417: components["responses"]["ExpectationFailed"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    "get-shops": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the shop */
+                shop_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The record, with null in every field without a value. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StoredShop"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            408: components["responses"]["RequestTimeout"];
+            417: components["responses"]["ExpectationFailed"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    "get-branches": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the branch */
+                branch_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The record, with null in every field without a value. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StoredBranch"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            408: components["responses"]["RequestTimeout"];
+            417: components["responses"]["ExpectationFailed"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    "get-categories": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the category */
+                category_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The record, with null in every field without a value. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StoredCategory"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            408: components["responses"]["RequestTimeout"];
+            417: components["responses"]["ExpectationFailed"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    "get-shop-categories": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the shop category */
+                shop_category_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The record, with null in every field without a value. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StoredShopCategory"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            408: components["responses"]["RequestTimeout"];
+            417: components["responses"]["ExpectationFailed"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    "get-institutes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the institute */
+                institute_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The record, with null in every field without a value. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StoredInstitute"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            408: components["responses"]["RequestTimeout"];
+            417: components["responses"]["ExpectationFailed"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    "get-courses": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the course */
+                course_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The record, with null in every field without a value. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StoredCourse"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            408: components["responses"]["RequestTimeout"];
+            417: components["responses"]["ExpectationFailed"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    "get-tags": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the tag */
+                tag_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The record, with null in every field without a value. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StoredTag"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            408: components["responses"]["RequestTimeout"];
+            417: components["responses"]["ExpectationFailed"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    "get-shop-tags": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the shop tag */
+                shop_tag_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The record, with null in every field without a value. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StoredShopTag"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            408: components["responses"]["RequestTimeout"];
+            417: components["responses"]["ExpectationFailed"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    "get-keywords": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the keyword */
+                keyword_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The record, with null in every field without a value. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StoredKeyword"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            408: components["responses"]["RequestTimeout"];
+            417: components["responses"]["ExpectationFailed"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    "get-shop-keywords": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the shop keyword */
+                shop_keyword_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The record, with null in every field without a value. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StoredShopKeyword"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            408: components["responses"]["RequestTimeout"];
+            417: components["responses"]["ExpectationFailed"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    "get-student-favourites": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the student favourite */
+                student_favourite_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The record, with null in every field without a value. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StoredStudentFavourite"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            408: components["responses"]["RequestTimeout"];
+            417: components["responses"]["ExpectationFailed"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    "list-requests": {
+        parameters: {
+            query?: {
+                /** @description only those with this `type` */
+                type?: components["parameters"]["Type"];
+                /** @description only those with this status */
+                status?: "200" | "207" | "400";
+                /** @description only those with this `idempotency_key` */
+                idempotency_key?: string;
+                /** @description only those received at this time or later */
+                from?: components["parameters"]["From"];
+                /** @description only those received before this time */
+                to?: components["parameters"]["To"];
+                /** @description the `next_cursor` of the previous page */
+                cursor?: components["parameters"]["RejectionsCursor"];
+                /** @description receipts per page, default 20 */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "requests": [
+                     *         {
+                     *           "request_id": "019ced6c-5a2b-7c3d-8e4f-5a6b7c8d9e0f",
+                     *           "operation": "upload",
+                     *           "type": "shops",
+                     *           "status": 200,
+                     *           "received": "2026-03-14T09:26:53.035Z",
+                     *           "key_id": "7dQk2LrX9Ab",
+                     *           "idempotency_key": null,
+                     *           "body_bytes": 214,
+                     *           "duration_ms": 12,
+                     *           "batch_count": 1,
+                     *           "complete": true,
+                     *           "missing_batches": [],
+                     *           "counts": {
+                     *             "received": 1,
+                     *             "created": 1,
+                     *             "updated": 0,
+                     *             "unchanged": 0,
+                     *             "stale": 0,
+                     *             "failed": 0
+                     *           }
+                     *         }
+                     *       ],
+                     *       "next_cursor": null
+                     *     }
+                     */
+                    "application/json": components["schemas"]["ReceiptPage"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            408: components["responses"]["RequestTimeout"];
+            417: components["responses"]["ExpectationFailed"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    "get-request": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the `request_id` of the upload, or its `X-Request-Id` */
+                request_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The receipt. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "request_id": "019ced6c-5a2b-7c3d-8e4f-5a6b7c8d9e0f",
+                     *       "operation": "upload",
+                     *       "type": "shops",
+                     *       "status": 200,
+                     *       "received": "2026-03-14T09:26:53.035Z",
+                     *       "key_id": "7dQk2LrX9Ab",
+                     *       "idempotency_key": null,
+                     *       "body_bytes": 214,
+                     *       "duration_ms": 12,
+                     *       "batch_count": 1,
+                     *       "complete": true,
+                     *       "missing_batches": [],
+                     *       "counts": {
+                     *         "received": 1,
+                     *         "created": 1,
+                     *         "updated": 0,
+                     *         "unchanged": 0,
+                     *         "stale": 0,
+                     *         "failed": 0
+                     *       },
+                     *       "batches": [
+                     *         {
+                     *           "batch": 1,
+                     *           "status": 200,
+                     *           "data": {
+                     *             "status": "success",
+                     *             "type": "shops",
+                     *             "message": "1 record received: 1 created.",
+                     *             "request_id": "019ced6c-5a2b-7c3d-8e4f-5a6b7c8d9e0f",
+                     *             "batch_id": "019ced6c-5a31-7f10-9a2b-3c4d5e6f7a8b",
+                     *             "error": null,
+                     *             "counts": {
+                     *               "received": 1,
+                     *               "created": 1,
+                     *               "updated": 0,
+                     *               "unchanged": 0,
+                     *               "stale": 0,
+                     *               "failed": 0
+                     *             },
+                     *             "errors": [],
+                     *             "stale": [],
+                     *             "warnings": []
+                     *           }
+                     *         }
+                     *       ]
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Receipt"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            408: components["responses"]["RequestTimeout"];
+            417: components["responses"]["ExpectationFailed"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    "list-rejections": {
+        parameters: {
+            query?: {
+                /** @description only those with this `type` */
+                type?: components["parameters"]["Type"];
+                /** @description only those with an error of this code */
+                code?: components["parameters"]["Code"];
+                /** @description only those with an error in this field */
+                field?: components["parameters"]["Field"];
+                /** @description only those of this upload */
+                request_id?: components["parameters"]["RequestId"];
+                /** @description the `next_cursor` of the previous page */
+                cursor?: components["parameters"]["RejectionsCursor"];
+                /** @description rejections per page, default 100 */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RejectionPage"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            408: components["responses"]["RequestTimeout"];
+            417: components["responses"]["ExpectationFailed"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    "discard-rejections": {
+        parameters: {
+            query?: {
+                /** @description only those with this `type` */
+                type?: components["parameters"]["Type"];
+                /** @description only those with an error of this code */
+                code?: components["parameters"]["Code"];
+                /** @description only those with an error in this field */
+                field?: components["parameters"]["Field"];
+                /** @description only those of this upload */
+                request_id?: components["parameters"]["RequestId"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description How many were deleted. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "discarded": 12
+                     *     }
+                     */
+                    "application/json": {
+                        discarded: number;
+                    };
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            408: components["responses"]["RequestTimeout"];
+            413: components["responses"]["ContentTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            417: components["responses"]["ExpectationFailed"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    "summarise-rejections": {
+        parameters: {
+            query?: {
+                /** @description only those with this `type` */
+                type?: components["parameters"]["Type"];
+                /** @description only those with an error of this code */
+                code?: components["parameters"]["Code"];
+                /** @description only those with an error in this field */
+                field?: components["parameters"]["Field"];
+                /** @description only those of this upload */
+                request_id?: components["parameters"]["RequestId"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The most frequent first. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RejectionSummary"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            408: components["responses"]["RequestTimeout"];
+            417: components["responses"]["ExpectationFailed"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    "replay-rejections": {
+        parameters: {
+            query?: {
+                /** @description only those with this `type` */
+                type?: components["parameters"]["Type"];
+                /** @description only those with an error of this code */
+                code?: components["parameters"]["Code"];
+                /** @description only those with an error in this field */
+                field?: components["parameters"]["Field"];
+                /** @description only those of this upload */
+                request_id?: components["parameters"]["RequestId"];
+                /** @description the `next_cursor` of the replay before: what that one tried is passed over */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description No record failed. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ReplayAnswer"];
+                };
+            };
+            /** @description Some failed again. */
+            207: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description seconds to wait before sending the request again */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ReplayAnswer"];
+                };
+            };
+            /** @description Every record failed again, or a parameter is unknown or wrong. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ReplayAnswer"] | components["schemas"]["Error"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            408: components["responses"]["RequestTimeout"];
+            413: components["responses"]["ContentTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            417: components["responses"]["ExpectationFailed"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    "list-interactions": {
+        parameters: {
+            query?: {
+                /** @description only those with this `student_id` */
+                student_id?: string;
+                /** @description only those with this `user_id` */
+                user_id?: string;
+                /** @description only those with this `item_id` */
+                item_id?: string;
+                /** @description only those with this `recommendation_id` */
+                recommendation_id?: string;
+                /** @description only those with this `interaction_type` */
+                interaction_type?: "FILTER_CLICK" | "SHARE" | "PAGE_VIEW" | "DISCOUNT_CODE";
+                /** @description only those with this `item_type` */
+                item_type?: "TAG" | "OFFER" | "SHOP" | "KEYWORD";
+                /** @description only those with this `source` */
+                source?: "SERVICE";
+                /** @description only those received at this time or later */
+                from?: components["parameters"]["From"];
+                /** @description only those received before this time */
+                to?: components["parameters"]["To"];
+                /** @description the `next_cursor` of the previous page */
+                cursor?: components["parameters"]["RejectionsCursor"];
+                /** @description interactions per page, default 100 */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "interactions": [
+                     *         {
+                     *           "interaction_id": "019ced6c-5a2b-7c3d-8e4f-5a6b7c8d9e0f",
+                     *           "interaction_type": "PAGE_VIEW",
+                     *           "user_id": "visitor-7d1f",
+                     *           "student_id": "c1d6a7f0-3b52-4e8f-9a64-0d2f5b7e8a11",
+                     *           "item_type": "SHOP",
+                     *           "item_id": "5f0c2d3e-8a41-4c5b-9d77-2b1e6f8a9c01",
+                     *           "city": "Leeds",
+                     *           "country": "GB",
+                     *           "platform": "WEB",
+                     *           "event_timestamp": "2026-03-14T09:26:53Z",
+                     *           "source": "SERVICE",
+                     *           "recommendation_id": "0a1b2c3d-4e5f-4061-8273-94a5b6c7d8e9",
+                     *           "created": "2026-03-14T17:37:07.115Z"
+                     *         }
+                     *       ],
+                     *       "next_cursor": null
+                     *     }
+                     */
+                    "application/json": components["schemas"]["InteractionPage"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            408: components["responses"]["RequestTimeout"];
+            417: components["responses"]["ExpectationFailed"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    "record-interaction": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Names this request for 24 hours; the same body again gives the first answer again, another body 422. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewInteraction"];
+            };
+        };
+        responses: {
+            /** @description The interaction as it is stored. */
+            201: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "interaction_id": "019ced6c-5a2b-7c3d-8e4f-5a6b7c8d9e0f",
+                     *       "interaction_type": "PAGE_VIEW",
+                     *       "user_id": "visitor-7d1f",
+                     *       "student_id": "c1d6a7f0-3b52-4e8f-9a64-0d2f5b7e8a11",
+                     *       "item_type": "SHOP",
+                     *       "item_id": "5f0c2d3e-8a41-4c5b-9d77-2b1e6f8a9c01",
+                     *       "city": "Leeds",
+                     *       "country": "GB",
+                     *       "platform": "WEB",
+                     *       "event_timestamp": "2026-03-14T09:26:53Z",
+                     *       "source": "SERVICE",
+                     *       "recommendation_id": "0a1b2c3d-4e5f-4061-8273-94a5b6c7d8e9",
+                     *       "created": "2026-03-14T17:37:07.115Z"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Interaction"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            408: components["responses"]["RequestTimeout"];
+            413: components["responses"]["ContentTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            417: components["responses"]["ExpectationFailed"];
+            422: components["responses"]["IdempotencyKeyReused"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    "get-interaction": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the interaction */
+                interaction_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The interaction. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "interaction_id": "019ced6c-5a2b-7c3d-8e4f-5a6b7c8d9e0f",
+                     *       "interaction_type": "PAGE_VIEW",
+                     *       "user_id": "visitor-7d1f",
+                     *       "student_id": "c1d6a7f0-3b52-4e8f-9a64-0d2f5b7e8a11",
+                     *       "item_type": "SHOP",
+                     *       "item_id": "5f0c2d3e-8a41-4c5b-9d77-2b1e6f8a9c01",
+                     *       "city": "Leeds",
+                     *       "country": "GB",
+                     *       "platform": "WEB",
+                     *       "event_timestamp": "2026-03-14T09:26:53Z",
+                     *       "source": "SERVICE",
+                     *       "recommendation_id": "0a1b2c3d-4e5f-4061-8273-94a5b6c7d8e9",
+                     *       "created": "2026-03-14T17:37:07.115Z"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Interaction"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            408: components["responses"]["RequestTimeout"];
+            417: components["responses"]["ExpectationFailed"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    "health-live": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The process is alive. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        status: "ok";
+                    };
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            408: components["responses"]["RequestTimeout"];
+            417: components["responses"]["ExpectationFailed"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    "health-ready": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It can serve. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        status: "ok";
+                    };
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            408: components["responses"]["RequestTimeout"];
+            417: components["responses"]["ExpectationFailed"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["InternalError"];
+            /** @description It cannot serve; the message says why. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+}

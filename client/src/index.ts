@@ -1,0 +1,18 @@
+export type { IntakeOptions } from './connection.ts';
+export { type ErrorCode, IntakeError } from './errors.ts';
+export {
+  type RecordOf,
+  type ResourceType,
+  resourceTypes,
+  type StoredRecordOf,
+} from './generated/resources.ts';
+export {
+  Intake,
+  type InteractionFilters,
+  type RecordFilters,
+  type RejectionFilters,
+  type RequestFilters,
+} from './intake.ts';
+export type { Interaction, NewInteraction } from './interaction-queue.ts';
+export type { Counts, RecordProblem, Warning } from './send-cuts.ts';
+export type { FailedRecord, Records, Upload, UploadOptions, UploadResult, UploadStep } from './upload.ts';

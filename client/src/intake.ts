@@ -1,0 +1,168 @@
+import { Connection, type IntakeOptions } from './connection.ts';
+import type { components, operations } from './generated/api.ts';
+import type { RecordOf, ResourceType, StoredRecordOf } from './generated/resources.ts';
+import { type Interaction, InteractionQueue, type NewInteraction } from './interaction-queue.ts';
+import { readPages } from './read-pages.ts';
+import { readRecords } from './read-records.ts';
+import { type Records, Upload, type UploadOptions } from './upload.ts';
+
+type Schemas = components['schemas'];
+type Query<O extends keyof operations> = NonNullable<operations[O]['parameters']['query']>;
+
+export interface Signal {
+  readonly signal?: AbortSignal;
+}
+
+/** Filters and `limit`, the size of a page; every page is read. */
+export type RequestFilters = Omit<Query<'list-requests'>, 'cursor'>;
+export type RejectionFilters = Omit<Query<'list-rejections'>, 'cursor' | 'limit'>;
+export type InteractionFilters = Omit<Query<'list-interactions'>, 'cursor'>;
+export type RecordFilters<T extends ResourceType> = Omit<Query<`list-${T}`>, 'cursor' | 'limit'>;
+
+/** A service and a key for it. */
+export class Intake {
+  readonly requests: Requests;
+  readonly rejections: Rejections;
+  readonly data: Data;
+  readonly interactions: Interactions;
+  readonly #connection: Connection;
+  readonly #queue: InteractionQueue;
+
+  constructor(options: IntakeOptions) {
+    this.#connection = new Connection(options);
+    this.#queue = new InteractionQueue(this.#connection);
+    this.requests = new Requests(this.#connection);
+    this.rejections = new Rejections(this.#connection);
+    this.data = new Data(this.#connection);
+    this.interactions = new Interactions(this.#connection);
+  }
+
+  /** Uploads any number of records. Nothing is sent before the result is iterated over or finished. */
+  upload<T extends ResourceType>(
+    type: T,
+    records: Records<RecordOf[T]>,
+    options: UploadOptions = {},
+  ): Upload<T> {
+    return new Upload(this.#connection, type, records, options);
+  }
+
+  /** Records one interaction, once, however often it has to be sent. Resolves when it is stored. */
+  record(interaction: NewInteraction, { signal }: Signal = {}): Promise<Interaction> {
+    return this.#queue.record(interaction, signal);
+  }
+}
+
+/** The receipts of uploads and replays. */
+class Requests {
+  readonly #connection: Connection;
+
+  constructor(connection: Connection) {
+    this.#connection = connection;
+  }
+
+  /** The newest first. */
+  list({ signal, ...filters }: RequestFilters & Signal = {}): AsyncIterable<Schemas['ReceiptSummary']> {
+    return readPages(this.#connection, '/v1/requests', 'requests', filters, signal);
+  }
+
+  get(requestId: string, { signal }: Signal = {}): Promise<Schemas['Receipt']> {
+    return this.#connection.request({ path: `/v1/requests/${encodeURIComponent(requestId)}`, signal });
+  }
+}
+
+/** Failed records that the service keeps. */
+class Rejections {
+  readonly #connection: Connection;
+
+  constructor(connection: Connection) {
+    this.#connection = connection;
+  }
+
+  /** The oldest first. */
+  list({ signal, ...filters }: RejectionFilters & Signal = {}): AsyncIterable<Schemas['Rejection']> {
+    return readPages(this.#connection, '/v1/rejections', 'rejections', filters, signal);
+  }
+
+  /** How many there are of each type, code and field, the most frequent first. */
+  async summary({ signal, ...query }: RejectionFilters & Signal = {}) {
+    const path = '/v1/rejections/summary';
+    return (await this.#connection.request<Schemas['RejectionSummary']>({ path, query, signal })).rejections;
+  }
+
+  /** Tries all that match again. Yields each answer of the service, which takes up to 50,000 at a time. */
+  async *replay({
+    signal,
+    ...filters
+  }: RejectionFilters & Signal = {}): AsyncGenerator<Schemas['ReplayAnswer']> {
+    let cursor: string | undefined;
+    do {
+      const answer: Schemas['ReplayAnswer'] = await this.#connection.request({
+        method: 'POST',
+        path: '/v1/rejections/replay',
+        query: { ...filters, ...(cursor !== undefined && { cursor }) },
+        repeatable: false,
+        signal,
+      });
+      yield answer;
+      cursor = answer.next_cursor ?? undefined;
+    } while (cursor !== undefined);
+  }
+
+  /** Removes all that match, without a filter all there are. There is no other copy of them. */
+  discard({ signal, ...query }: RejectionFilters & Signal = {}): Promise<{ discarded: number }> {
+    return this.#connection.request({
+      method: 'DELETE',
+      path: '/v1/rejections',
+      query,
+      repeatable: false,
+      signal,
+    });
+  }
+}
+
+/** Stored records. */
+class Data {
+  readonly #connection: Connection;
+
+  constructor(connection: Connection) {
+    this.#connection = connection;
+  }
+
+  /** How many records and rejections there are of each type. */
+  async overview({ signal }: Signal = {}) {
+    return (await this.#connection.request<Schemas['Overview']>({ path: '/v1/data', signal })).types;
+  }
+
+  get<T extends ResourceType>(type: T, id: string, { signal }: Signal = {}): Promise<StoredRecordOf[T]> {
+    return this.#connection.request({ path: `/v1/data/${type}/${encodeURIComponent(id)}`, signal });
+  }
+
+  /** Every record that matches, in the order of their ids, as one stream. */
+  list<T extends ResourceType>(
+    type: T,
+    { signal, ...filters }: RecordFilters<T> & Signal = {} as RecordFilters<T> & Signal,
+  ): AsyncIterable<StoredRecordOf[T]> {
+    return readRecords(this.#connection, type, filters, signal);
+  }
+}
+
+/** Recorded interactions. */
+class Interactions {
+  readonly #connection: Connection;
+
+  constructor(connection: Connection) {
+    this.#connection = connection;
+  }
+
+  /** The newest first. */
+  list({ signal, ...filters }: InteractionFilters & Signal = {}): AsyncIterable<Interaction> {
+    return readPages(this.#connection, '/user-interactions', 'interactions', filters, signal);
+  }
+
+  get(interactionId: string, { signal }: Signal = {}): Promise<Interaction> {
+    return this.#connection.request({
+      path: `/user-interactions/${encodeURIComponent(interactionId)}`,
+      signal,
+    });
+  }
+}

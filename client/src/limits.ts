@@ -1,0 +1,18 @@
+/** Every bound of the library. */
+export const limits = {
+  /** Requests of one upload under way at once. */
+  requestsInFlightMax: 6,
+  /** The service stores a request in batches of this many records, each by itself. */
+  recordsPerBatch: 1_000,
+  /** Of JSON. The service takes 32 MiB, but what is under way has to fit in memory. */
+  bytesPerRequestMax: 4_000_000,
+  /** Longer than the service gives a request to arrive and to be answered. */
+  attemptTimeoutMs: 150_000,
+  /** A request that goes on failing for this long is given up. */
+  retryForMs: 300_000,
+  backoffFirstMs: 500,
+  backoffMaxMs: 30_000,
+  /** Browsers send at most 64 KiB of keepalive bodies at once, and an interaction takes about 500 bytes. */
+  interactionsInFlightMax: 8,
+  interactionsQueuedMax: 1_000,
+};

@@ -1,0 +1,109 @@
+import { ByteLines } from './byte-lines.ts';
+import { type ResourceType, resources } from './generated/resources.ts';
+import { IdSet } from './id-set.ts';
+import { limits } from './limits.ts';
+
+/** The records of one request. `I` is what the caller knows a record by. */
+export interface Cut<I> {
+  /** Position of its first record among all, and of the one after its last. */
+  readonly first: number;
+  readonly end: number;
+  readonly items: readonly I[];
+  /** The JSON of each item. */
+  readonly parts: ByteLines;
+  /** How many records between its first and its last are not sent. */
+  readonly skipped: number;
+  /** Every id in it, with the number of the batch it is in. */
+  readonly ids: IdSet;
+}
+
+/** Cuts records into requests within the service's limits; the same records are cut the same way each time. */
+export class RequestCutter<I> {
+  readonly #idField: string;
+  readonly #recordsMax: number;
+  readonly #bytesMax: number;
+  #first: number;
+  #items: I[] = [];
+  #parts = new ByteLines(',');
+  #skipped = 0;
+  /** Bytes that the caller keeps of these records. */
+  #keptBytes = 0;
+  #ids = new IdSet();
+
+  constructor(
+    type: ResourceType,
+    { first = 0, recordsMax = Infinity, bytesMax = limits.bytesPerRequestMax } = {},
+  ) {
+    this.#idField = resources[type].idField;
+    this.#recordsMax = Math.min(recordsMax, resources[type].recordsPerRequestMax);
+    this.#bytesMax = bytesMax;
+    this.#first = first;
+  }
+
+  /**
+   * Takes one more record, of which the caller keeps so many bytes until it is answered. Returns the request that was
+   * complete before it, if one was.
+   */
+  add(item: I, record: unknown, keptBytes = 0): Cut<I> | undefined {
+    const json = JSON.stringify(record) ?? 'null';
+    const given = (record as Record<string, unknown> | null)?.[this.#idField];
+    const id = typeof given === 'string' ? given : undefined;
+    const complete = this.#fits(json, id, keptBytes) ? undefined : this.take();
+    if (id !== undefined) this.#ids.add(id, this.#batch());
+    this.#items.push(item);
+    this.#parts.add(json);
+    this.#keptBytes += keptBytes;
+    return complete;
+  }
+
+  /** Counts a record that is not sent. */
+  skip(keptBytes = 0): Cut<I> | undefined {
+    const fits = this.#skipped < this.#recordsMax && this.#hasRoom(keptBytes);
+    const complete = fits ? undefined : this.take();
+    this.#skipped++;
+    this.#keptBytes += keptBytes;
+    return complete;
+  }
+
+  /** What is left at the end. */
+  take(): Cut<I> | undefined {
+    const count = this.#items.length + this.#skipped;
+    if (count === 0) return undefined;
+    const first = this.#first;
+    this.#first += count;
+    const cut = {
+      first,
+      end: this.#first,
+      items: this.#items,
+      parts: this.#parts,
+      skipped: this.#skipped,
+      ids: this.#ids,
+    };
+    this.#items = [];
+    this.#parts = new ByteLines(',', this.#parts.byteLength + 65_536);
+    this.#skipped = 0;
+    this.#keptBytes = 0;
+    this.#ids = new IdSet();
+    return cut;
+  }
+
+  /** One record always has. */
+  #hasRoom(bytes: number): boolean {
+    const all = this.#parts.byteLength + this.#keptBytes;
+    return all === 0 || all + bytes <= this.#bytesMax;
+  }
+
+  #batch(): number {
+    return Math.floor(this.#parts.count / limits.recordsPerBatch);
+  }
+
+  /**
+   * An id may come again within a batch, which is stored as a whole. In a later batch it may not: if only the earlier
+   * one has to be sent again, the earlier record would replace the later.
+   */
+  #fits(json: string, id: string | undefined, keptBytes: number): boolean {
+    if (!this.#hasRoom(json.length + keptBytes)) return false;
+    if (this.#parts.count >= this.#recordsMax) return false;
+    return id === undefined || (this.#ids.batchOf(id) ?? this.#batch()) === this.#batch();
+  }
+}

@@ -1,0 +1,178 @@
+import type { ByteLines } from './byte-lines.ts';
+import type { Connection } from './connection.ts';
+import { IntakeError } from './errors.ts';
+import type { components } from './generated/api.ts';
+import type { ResourceType } from './generated/resources.ts';
+import { limits } from './limits.ts';
+import type { Cut } from './request-cutter.ts';
+
+type UploadAnswer = components['schemas']['UploadAnswer'];
+export type Counts = components['schemas']['Counts'];
+export type Warning = components['schemas']['Warning'];
+
+/** What is wrong with a record: one entry for each bad field, up to five. */
+export interface RecordProblem {
+  readonly field: string | null;
+  readonly code: components['schemas']['RecordError']['code'];
+  readonly message: string;
+}
+
+export interface Outcome {
+  /** None where nothing was sent, several where the request had to be divided. */
+  readonly requestIds: readonly string[];
+  readonly counts: Counts;
+  /** In the order of the records; `index` counts from 0 in the request. */
+  readonly failed: readonly { readonly index: number; readonly problems: readonly RecordProblem[] }[];
+  readonly warnings: readonly Warning[];
+}
+
+export interface SendOptions {
+  /** Begins every Idempotency-Key. */
+  readonly key: string;
+  readonly dryRun?: boolean | undefined;
+  readonly signal?: AbortSignal | undefined;
+}
+
+export const noCounts: Counts = { received: 0, created: 0, updated: 0, unchanged: 0, stale: 0, failed: 0 };
+
+/**
+ * Sends requests, several at once, and yields their outcomes in order. Records of one id take effect in the order sent:
+ * a request waits for those under way that have an id in common with it.
+ */
+export async function* sendCuts<C extends Cut<unknown>>(
+  connection: Connection,
+  type: ResourceType,
+  cuts: AsyncIterable<C>,
+  options: SendOptions,
+): AsyncGenerator<{ readonly cut: C; readonly outcome: Outcome }> {
+  const left = new AbortController();
+  const signal = options.signal ? AbortSignal.any([options.signal, left.signal]) : left.signal;
+  const underWay: { cut: C; settled: Promise<PromiseSettledResult<Outcome>> }[] = [];
+  const first = async () => {
+    const { cut, settled } = underWay.shift() as (typeof underWay)[number];
+    const result = await settled;
+    if (result.status === 'rejected') throw result.reason;
+    return { cut, outcome: result.value };
+  };
+  try {
+    for await (const cut of cuts) {
+      while (
+        underWay.length >= limits.requestsInFlightMax ||
+        underWay.some((one) => one.cut.ids.meets(cut.ids))
+      ) {
+        yield await first();
+      }
+      const sending = sendCut(connection, type, cut, { ...options, signal });
+      // Settled, so that one that fails while another is waited for is no unhandled rejection.
+      underWay.push({ cut, settled: Promise.allSettled([sending]).then(([result]) => result) });
+    }
+    while (underWay.length > 0) yield await first();
+  } finally {
+    left.abort();
+  }
+}
+
+function sendCut(
+  connection: Connection,
+  type: ResourceType,
+  { parts, first, end }: Cut<unknown>,
+  options: SendOptions,
+): Promise<Outcome> {
+  return sendParts(connection, type, parts, 0, parts.count, {
+    ...options,
+    key: `${options.key}-${first}-${end}`,
+  });
+}
+
+async function sendParts(
+  connection: Connection,
+  type: ResourceType,
+  parts: ByteLines,
+  from: number,
+  to: number,
+  options: SendOptions,
+): Promise<Outcome> {
+  if (from === to) return { requestIds: [], counts: noCounts, failed: [], warnings: [] };
+  try {
+    const answer = await connection.request<UploadAnswer>({
+      method: 'POST',
+      path: `/v1/data/${type}`,
+      query: options.dryRun ? { dry_run: true } : undefined,
+      body: bodyOf(parts.between(from, to)),
+      compress: connection.compress,
+      headers: options.dryRun ? {} : { 'idempotency-key': options.key },
+      signal: options.signal,
+    });
+    return outcomeOf(answer);
+  } catch (error) {
+    // An operator may have set lower limits than the API description has.
+    if (!isTooLarge(error)) throw error;
+    if (to - from === 1) return tooLarge;
+    const half = Math.ceil((from + to) / 2);
+    const one = await sendParts(connection, type, parts, from, half, { ...options, key: `${options.key}a` });
+    const two = await sendParts(connection, type, parts, half, to, { ...options, key: `${options.key}b` });
+    return joined(one, two, half - from);
+  }
+}
+
+const before = new TextEncoder().encode('{"records":[');
+const after = new TextEncoder().encode(']}');
+
+function bodyOf(records: Uint8Array): Uint8Array<ArrayBuffer> {
+  const body = new Uint8Array(before.length + records.length + after.length);
+  body.set(before);
+  body.set(records, before.length);
+  body.set(after, before.length + records.length);
+  return body;
+}
+
+const tooLarge: Outcome = {
+  requestIds: [],
+  counts: { ...noCounts, received: 1, failed: 1 },
+  failed: [
+    { index: 0, problems: [{ field: null, code: 'record_too_large', message: 'the record is too large' }] },
+  ],
+  warnings: [],
+};
+
+function isTooLarge(error: unknown): boolean {
+  if (!(error instanceof IntakeError)) return false;
+  return error.code === 'body_too_large' || error.details.some(({ code }) => code === 'too_many_records');
+}
+
+function joined(one: Outcome, two: Outcome, offset: number): Outcome {
+  return {
+    requestIds: [...one.requestIds, ...two.requestIds],
+    counts: addCounts(one.counts, two.counts),
+    failed: [...one.failed, ...two.failed.map((each) => ({ ...each, index: each.index + offset }))],
+    warnings: [...one.warnings, ...two.warnings],
+  };
+}
+
+function outcomeOf({ request_id, batches }: UploadAnswer): Outcome {
+  const failed = new Map<number, RecordProblem[]>();
+  for (const { data } of batches) {
+    for (const { index, field, code, message } of data.errors) {
+      const problems = failed.get(index);
+      if (problems) problems.push({ field, code, message });
+      else failed.set(index, [{ field, code, message }]);
+    }
+  }
+  return {
+    requestIds: [request_id],
+    counts: batches.map(({ data }) => data.counts).reduce(addCounts, noCounts),
+    failed: [...failed].map(([index, problems]) => ({ index, problems })).sort((a, b) => a.index - b.index),
+    warnings: batches.flatMap(({ data }) => data.warnings),
+  };
+}
+
+export function addCounts(one: Counts, two: Counts): Counts {
+  return {
+    received: one.received + two.received,
+    created: one.created + two.created,
+    updated: one.updated + two.updated,
+    unchanged: one.unchanged + two.unchanged,
+    stale: one.stale + two.stale,
+    failed: one.failed + two.failed,
+  };
+}

@@ -1,0 +1,291 @@
+import { randomUUID } from 'node:crypto';
+import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, beforeEach, expect, it, vi } from 'vitest';
+import { type BuiltServer, startBuiltServer } from '../../test/support/built-server.ts';
+import { many, newShop, newTransaction } from '../../test/support/new-records.ts';
+import { Intake } from '../src/index.ts';
+import { feedIntake, type Place, runIntake, startIntake } from './support/run-intake.ts';
+
+let server: BuiltServer;
+let key: string;
+let intake: Intake;
+let place: Place;
+
+beforeAll(async () => {
+  server = await startBuiltServer();
+});
+
+afterAll(() => server.stop());
+
+// A command takes a second to start on a small machine, and a test starts up to sixteen.
+vi.setConfig({ testTimeout: 90_000 });
+
+let made = 0;
+beforeEach(async () => {
+  key = await server.createKey(`command-${++made}`);
+  intake = new Intake({ url: server.url, key });
+  const cwd = mkdtempSync(join(tmpdir(), 'intake-command-'));
+  place = { cwd, env: { INTAKE_URL: server.url, INTAKE_KEY: key, XDG_CONFIG_HOME: cwd } };
+  return () => rmSync(cwd, { recursive: true });
+});
+
+const put = (name: string, text: string) => writeFileSync(join(place.cwd, name), text);
+const read = (name: string) => readFileSync(join(place.cwd, name), 'utf8');
+
+function csvOf(records: readonly object[]): string {
+  const header = Object.keys(records[0] ?? {});
+  return [header, ...records.map((record) => Object.values(record))]
+    .map((row) => `${row.join(',')}\n`)
+    .join('');
+}
+
+it('every command has help with examples; a typo is exit code 2 and does nothing', async () => {
+  const { stdout } = await runIntake(place, '--help');
+  const names = [...stdout.matchAll(/^ {2}([a-z]+) {2,}/gm)].map(([, name = '']) => name);
+  expect(names).toEqual(
+    'login whoami check upload status requests rejections export interactions completion'.split(' '),
+  );
+  for (const help of await Promise.all(names.map((name) => runIntake(place, name, '--help')))) {
+    expect(help).toMatchObject({ exitCode: 0, stderr: '' });
+    expect(help.stdout).toMatch(/^Usage: intake [\s\S]+\nExamples:\n {2}/);
+  }
+  put('shops.csv', csvOf([newShop()]));
+  const typo = await runIntake(place, 'upload', 'shops.csv', '--dryrun');
+  expect(typo).toMatchObject({ exitCode: 2, stdout: '' });
+  expect(typo.stderr).toBe(
+    'Error: There is no option --dryrun of intake upload. Did you mean --dry-run? See intake upload --help.\n',
+  );
+  const status = await runIntake(place, 'requests', '--status', '500');
+  expect(status.stderr).toBe('Error: --status must be one of 200, 207, 400, not 500.\n');
+  expect(await intake.data.overview()).toEqual([]);
+  expect((await runIntake(place, 'uplaod')).stderr).toBe(
+    'Error: There is no command uplaod. Did you mean upload? See intake --help.\n',
+  );
+});
+
+it('login keeps address and key for the user alone; the environment goes first', async () => {
+  const bare = { ...place, env: { XDG_CONFIG_HOME: place.cwd } };
+  const before = await runIntake(bare, 'whoami');
+  expect(before).toMatchObject({ exitCode: 2, stdout: '' });
+  expect(before.stderr).toContain('Run intake login');
+  const wrong = await feedIntake(bare, 'intake_wrong\n', 'login', server.url);
+  expect(wrong).toMatchObject({ exitCode: 2, stdout: '' });
+  expect(wrong.stderr).toMatch(/does not accept this key\. Check that you copied all of it/);
+  const said = async (address: string, input = `${key}\n`) =>
+    (await feedIntake(bare, input, 'login', address)).stderr;
+  const port = new URL(server.url).port;
+  expect(await said(server.url, '\n')).toContain(
+    'There is no key on standard input. Give it as the first line',
+  );
+  expect(await said(`127.0.0.1:${port}`)).toContain(`Write: intake login https://127.0.0.1:${port}`);
+  expect(await said(`https://127.0.0.1:${port}`)).toContain('answers, but not with HTTPS');
+  expect(await said(`${server.url}/docs`)).toContain(`Leave out what follows the host: ${server.url}`);
+  expect(existsSync(join(place.cwd, 'intake/config.json'))).toBe(false);
+  expect(await feedIntake(bare, `${key}\n`, 'login', server.url)).toMatchObject({ exitCode: 0 });
+  expect(statSync(join(place.cwd, 'intake/config.json')).mode & 0o777).toBe(0o600);
+  expect((await runIntake(bare, 'whoami')).stdout).toContain(server.url);
+  const { stdout } = await runIntake(bare, 'whoami', '--json');
+  expect(JSON.parse(stdout)).toEqual({
+    url: server.url,
+    key_id: key.split('_')[1],
+    source: join(place.cwd, 'intake/config.json'),
+  });
+  const elsewhere = { ...bare, env: { ...bare.env, INTAKE_URL: 'http://127.0.0.1:9', INTAKE_KEY: key } };
+  expect((await runIntake(elsewhere, 'whoami')).stderr).toContain('http://127.0.0.1:9');
+});
+
+it('uploads what others refer to first, whatever order the files are named in', async () => {
+  const shops = many(3, () => newShop());
+  put('shops.csv', csvOf(shops));
+  put('transactions.csv', csvOf(shops.map(({ shop_id }) => newTransaction(shop_id))));
+  const { exitCode, stdout, stderr } = await runIntake(place, 'upload', 'transactions.csv', 'shops.csv');
+  expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' });
+  expect(stdout).toBe(
+    [
+      'File              Type          Records  Created  Failed',
+      'shops.csv         shops               3        3       0',
+      'transactions.csv  transactions        3        3       0',
+      '',
+    ].join('\n'),
+  );
+  expect(existsSync(join(place.cwd, 'shops.csv.journal'))).toBe(false);
+  const again = await runIntake(place, 'upload', '.', '--json');
+  expect(JSON.parse(again.stdout)).toMatchObject({
+    failed: 0,
+    files: [{ counts: { unchanged: 3 } }, { counts: { unchanged: 3 } }],
+  });
+});
+
+it('keeps failed records to be fixed and uploaded again, and says why they failed', async () => {
+  const shop = newShop();
+  const missing = randomUUID();
+  put('shops.csv', csvOf([shop]));
+  const sales = [
+    newTransaction(shop.shop_id),
+    newTransaction(missing),
+    newTransaction(shop.shop_id, { amount: 'a lot' }),
+    newTransaction(missing),
+    newTransaction(shop.shop_id, { amount: -1 }),
+  ];
+  const renamed = csvOf(sales).replace('shop_id', 'Shop number').replace('amount', 'Paid');
+  put('transactions.csv', renamed);
+  const map = ['--map', 'Shop number=shop_id', '--map', 'Paid=amount'];
+  expect((await runIntake(place, 'upload', 'shops.csv')).exitCode).toBe(0);
+  const { exitCode, stdout } = await runIntake(place, 'upload', 'transactions.csv', ...map);
+  expect(exitCode).toBe(1);
+  expect(stdout).toMatch(/transactions\.csv {2}transactions {8}5 {8}1 {7}4/);
+  expect(stdout).toMatch(/ {4}2 {2}transactions {2}Shop number {2}/);
+  expect(stdout).toMatch(new RegExp(` {6}2 {2}shops {2}${missing}`));
+  expect(stdout).toContain('transactions.csv.failed.csv');
+  const failed = read('transactions.csv.failed.csv');
+  const lines = failed.trimEnd().split('\n');
+  expect(lines).toHaveLength(5);
+  expect(lines[0]).toMatch(/^transaction_id,Shop number,region,savings,Paid,failed_reason$/);
+  expect(lines[2]).toContain('Paid: ');
+  expect(read('transactions.csv.failed.ndjson').trimEnd().split('\n')).toHaveLength(4);
+  put(
+    'transactions.csv.failed.csv',
+    failed.replaceAll(missing, shop.shop_id).replace('a lot', '5').replace(',-1,', ',1,'),
+  );
+  const fixed = await runIntake(place, 'upload', 'transactions.csv.failed.csv', ...map);
+  expect(fixed).toMatchObject({ exitCode: 0, stderr: '' });
+  expect((await intake.data.overview()).find(({ type }) => type === 'transactions')?.records).toBe(5);
+});
+
+it('a dry run stores nothing and leaves no journal', async () => {
+  put('shops.csv', csvOf([newShop()]));
+  const { exitCode, stdout } = await runIntake(place, 'upload', 'shops.csv', '--dry-run');
+  expect(exitCode).toBe(0);
+  expect(stdout).toContain('nothing is stored');
+  expect(await intake.data.overview()).toEqual([]);
+});
+
+it('reads standard input', async () => {
+  const shops = many(3, () => newShop());
+  const ndjson = shops.map((shop) => `${JSON.stringify(shop)}\n`).join('');
+  expect((await feedIntake(place, ndjson, 'upload', '-', '--type', 'shops')).exitCode).toBe(0);
+  expect((await feedIntake(place, ndjson, 'upload', '-')).stderr).toContain('--type');
+  expect((await feedIntake(place, ndjson, 'upload', '-', '--type', 'shops', '--resume')).exitCode).toBe(2);
+});
+
+it('Ctrl-C ends an upload, which --resume continues; not with another file or other options', async () => {
+  const shops = many(30_000, () => newShop());
+  put('shops.csv', csvOf(shops));
+  const running = startIntake(place, 'upload', 'shops.csv');
+  const journal = join(place.cwd, 'shops.csv.journal');
+  while (!existsSync(journal) || !readFileSync(journal, 'utf8').includes('"done"')) await sleep(5);
+  running.kill('SIGINT');
+  const { exitCode, stdout, stderr } = await running.ended;
+  expect({ exitCode, stdout }).toEqual({ exitCode: 2, stdout: '' });
+  expect(stderr).toContain('Run the same command with --resume');
+  const other = await runIntake(place, 'upload', 'shops.csv', '--resume', '--decimal-comma');
+  expect(other.stderr).toContain('other options');
+  const resumed = await runIntake(place, 'upload', 'shops.csv', '--resume', '--json');
+  expect(JSON.parse(resumed.stdout).files[0].counts).toMatchObject({ received: 30_000, created: 30_000 });
+  writeFileSync(
+    journal,
+    `${JSON.stringify({ upload: 'a', service: server.url, bytes: 1, modifiedMs: 1 })}\n`,
+  );
+  expect((await runIntake(place, 'upload', 'shops.csv', '--resume')).stderr).toContain('has changed');
+});
+
+it('tells what it waits for, and survives that the service is away', async () => {
+  const away = { ...place, env: { ...place.env, INTAKE_URL: 'http://127.0.0.1:9' } };
+  put('shops.csv', csvOf([newShop()]));
+  const running = startIntake(away, 'upload', 'shops.csv');
+  await new Promise((resolve) => running.stderr?.once('data', resolve));
+  running.kill('SIGTERM');
+  const { exitCode, stderr } = await running.ended;
+  expect(exitCode).toBe(2);
+  expect(stderr).toMatch(/^No answer from http:\/\/127\.0\.0\.1:9: .*\. .* Trying again in \d+s\.\n/);
+});
+
+it('check finds offline what an upload would, with file, line and column', async () => {
+  put('shops.csv', csvOf([newShop(), newShop({ region: 'GBR' }), newShop({ name: '' })]));
+  const offline = { ...place, env: {} };
+  const { exitCode, stdout } = await runIntake(offline, 'check', 'shops.csv');
+  expect(exitCode).toBe(1);
+  expect(stdout).toMatch(/^shops\.csv:3: region: must be .*\nshops\.csv:4: name: is required/);
+  const json = await runIntake(offline, 'check', 'shops.csv', '--json');
+  expect(
+    json.stdout
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line)),
+  ).toMatchObject([
+    { path: 'shops.csv', line: 3, column: 'region' },
+    { path: 'shops.csv', line: 4, column: 'name', code: 'required' },
+  ]);
+  put('shops.csv', csvOf([newShop()]));
+  expect((await runIntake(offline, 'check', '.')).exitCode).toBe(0);
+  expect((await runIntake(offline, 'check', 'nowhere.csv')).exitCode).toBe(2);
+});
+
+it('status, requests, rejections and export show what the service has', async () => {
+  const shop = newShop({ name: 'Bread, "fresh"' });
+  const late = newShop();
+  await intake.upload('shops', [shop]).finish();
+  await intake.upload('transactions', [newTransaction(late.shop_id), newTransaction(randomUUID())]).finish();
+  expect((await runIntake(place, 'status')).stdout).toMatch(
+    /^Type +Records +Rejections +Last upload\ntransactions +0 +2 .*\nshops +1 +0 /,
+  );
+  const requests = (await runIntake(place, 'requests', '--json')).stdout.trimEnd().split('\n');
+  expect(requests).toHaveLength(2);
+  const { request_id } = JSON.parse(requests[0] ?? '');
+  expect(JSON.parse((await runIntake(place, 'requests', request_id)).stdout).status).toBe(400);
+  expect((await runIntake(place, 'requests', '--status', '400')).stdout).toContain(request_id);
+  expect((await runIntake(place, 'rejections', 'summary')).stdout).toMatch(
+    /\n +2 +transactions +shop_id +reference_not_found/,
+  );
+  expect((await runIntake(place, 'rejections', '--json')).stdout.trimEnd().split('\n')).toHaveLength(2);
+  await intake.upload('shops', [late]).finish();
+  const replay = await runIntake(place, 'rejections', 'replay');
+  expect(replay).toMatchObject({ exitCode: 1, stdout: '2 tried: 1 passed, 1 failed again.\n' });
+  expect(await runIntake(place, 'rejections', 'discard')).toMatchObject({ exitCode: 2, stdout: '' });
+  expect((await runIntake(place, 'rejections', 'discard', '--yes')).stdout).toBe('1 removed.\n');
+  const csv = await runIntake(place, 'export', 'shops', '--format', 'csv');
+  expect(csv.stdout).toMatch(/^shop_id,name,region,is_public,created,updated,is_deleted\n/);
+  put('shops.csv', csv.stdout);
+  expect((await runIntake(place, 'upload', 'shops.csv')).stdout).toMatch(/shops\.csv +shops +2 +0 +2 +0/);
+  const ndjson = await runIntake(place, 'export', 'shops');
+  expect(
+    ndjson.stdout
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line).name)
+      .sort(),
+  ).toEqual(['Bread, "fresh"', 'Corner Bakery']);
+  expect((await runIntake(place, 'export', 'labels')).exitCode).toBe(2);
+  expect((await runIntake(place, 'export', 'shops', '--format', 'xml')).exitCode).toBe(2);
+});
+
+it('interactions tail prints the newest and follows, without those that are older', async () => {
+  const shop = newShop();
+  await intake.upload('shops', [shop]).finish();
+  const record = () =>
+    intake.record({
+      interaction_type: 'SHARE',
+      item_type: 'SHOP',
+      item_id: shop.shop_id,
+      event_timestamp: 1_700_000_000,
+    });
+  await record();
+  const past = await record();
+  const running = startIntake(place, 'interactions', 'tail', '--json', '--limit', '1');
+  await new Promise((resolve) => running.stdout?.once('data', resolve));
+  const next = await record();
+  const last = await record();
+  await sleep(5_000);
+  running.kill('SIGINT');
+  const { exitCode, stdout } = await running.ended;
+  expect(exitCode).toBe(0);
+  expect(
+    stdout
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line).interaction_id),
+  ).toEqual([past, next, last].map(({ interaction_id }) => interaction_id));
+});

@@ -1,0 +1,93 @@
+import { execFile } from 'node:child_process';
+import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { publint } from 'publint';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { type BuiltServer, startBuiltServer } from '../../test/support/built-server.ts';
+
+const run = promisify(execFile);
+const client = fileURLToPath(new URL('..', import.meta.url));
+const root = fileURLToPath(new URL('../..', import.meta.url));
+
+/** Node 20 where it is Debian's or its own package's. */
+const debianNode = '/usr/bin/node';
+
+let server: BuiltServer;
+let folder: string;
+let tarball: string;
+
+beforeAll(async () => {
+  server = await startBuiltServer();
+  folder = mkdtempSync(join(tmpdir(), 'intake-package-'));
+  const { stdout } = await run('npm', ['pack', '--json', '--pack-destination', folder], { cwd: client });
+  const packed = JSON.parse(stdout);
+  const [{ filename }] = Array.isArray(packed) ? packed : Object.values<{ filename: string }>(packed);
+  tarball = join(folder, filename);
+});
+
+afterAll(async () => {
+  await server.stop();
+  rmSync(folder, { recursive: true });
+});
+
+it('publint has nothing to say about the packed tarball', async () => {
+  const { messages } = await publint({ pkgDir: client, strict: true, pack: 'npm' });
+  expect(messages).toEqual([]);
+});
+
+it('its types are found by every way of resolving modules that can load it', async () => {
+  const attw = join(root, 'node_modules/.bin/attw');
+  // It is an ES module only: CommonJS loads it since Node 20.19, and Node 10's way of resolving knows no exports.
+  await run(attw, [tarball, '--profile', 'esm-only']);
+});
+
+it('works from an empty folder and plain JavaScript, without its dependencies', async () => {
+  const key = await server.createKey('package');
+  const installed = join(folder, 'app/node_modules/intake-client');
+  mkdirSync(installed, { recursive: true });
+  await run('tar', ['-xzf', tarball, '--strip-components=1', '-C', installed]);
+  writeFileSync(
+    join(folder, 'app/main.mjs'),
+    `import { Intake, IntakeError } from 'intake-client';
+     const intake = new Intake({ url: process.env.INTAKE_URL, key: process.env.INTAKE_KEY });
+     const tags = [{ tag_id: crypto.randomUUID(), name: 'vegan' }, { tag_id: 'none', name: 'vegan' }];
+     const { counts, failed } = await intake.upload('tags', tags).finish();
+     const error = await intake.data.get('tags', crypto.randomUUID()).catch((thrown) => thrown);
+     console.log(JSON.stringify([counts.created, failed[0].index, error instanceof IntakeError, error.code]));`,
+  );
+  const env = { PATH: process.env.PATH, INTAKE_URL: server.url, INTAKE_KEY: key };
+  // The oldest Node that is promised is there on some machines only.
+  for (const node of [process.execPath, ...(existsSync(debianNode) ? [debianNode] : [])]) {
+    const { stdout } = await run(node, ['main.mjs'], { cwd: join(folder, 'app'), env });
+    expect(JSON.parse(stdout), node).toEqual([1, 1, true, 'record_not_found']);
+  }
+});
+
+it('has types that a wrong field does not pass', async () => {
+  const app = join(folder, 'app');
+  writeFileSync(
+    join(app, 'right.ts'),
+    `import { Intake } from 'intake-client';
+     new Intake({ url: '', key: '' }).upload('tags', [{ tag_id: '', name: '' }]);`,
+  );
+  writeFileSync(
+    join(app, 'wrong.ts'),
+    `import { Intake } from 'intake-client';
+     new Intake({ url: '', key: '' }).upload('tags', [{ tag_id: '', nam: '' }]);`,
+  );
+  const tsc = join(root, 'node_modules/.bin/tsc');
+  const flags = ['--noEmit', '--strict', '--module', 'nodenext', '--target', 'es2024', '--types', ''];
+  await run(tsc, [...flags, 'right.ts'], { cwd: app });
+  const wrong = await run(tsc, [...flags, 'wrong.ts'], { cwd: app }).catch(
+    (error: { stdout: string }) => error,
+  );
+  expect(wrong.stdout).toContain("'nam' does not exist");
+});
+
+it('the command runs as it is installed', async () => {
+  const { stdout } = await run(process.execPath, [join(client, 'dist/command/main.js'), '--help']);
+  expect(stdout).toContain('intake upload');
+});

@@ -1,0 +1,118 @@
+import { execFile, spawn } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { type BuiltServer, startBuiltServer } from '../../test/support/built-server.ts';
+import { many, newShop, newTransaction } from '../../test/support/new-records.ts';
+import { Intake } from '../src/index.ts';
+import { mainFile } from './support/run-intake.ts';
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+const recipes = readFileSync(join(root, 'docs/recipes.md'), 'utf8');
+const [nightly = ''] = blocksOf('sh');
+const [queue = '', browser = ''] = blocksOf('js');
+
+function blocksOf(kind: string): string[] {
+  return [...recipes.matchAll(new RegExp(`^\`\`\`${kind}\n(.*?)^\`\`\`$`, 'gms'))].map(
+    ([, block = '']) => block,
+  );
+}
+
+let server: BuiltServer;
+let key: string;
+let intake: Intake;
+let folder: string;
+
+beforeAll(async () => {
+  server = await startBuiltServer();
+  key = await server.createKey('recipes');
+  intake = new Intake({ url: server.url, key });
+  folder = mkdtempSync(join(tmpdir(), 'intake-recipes-'));
+  mkdirSync(join(folder, 'node_modules'));
+  symlinkSync(join(root, 'client'), join(folder, 'node_modules/intake-client'));
+});
+
+afterAll(async () => {
+  await server.stop();
+  rmSync(folder, { recursive: true });
+});
+
+function putProgram(name: string, script: string): void {
+  writeFileSync(join(folder, name), script);
+  chmodSync(join(folder, name), 0o755);
+}
+
+it('the script for every night uploads what changed, and goes on after an interruption', async () => {
+  const shops = many(3, () => newShop());
+  const sales = shops.map(({ shop_id }) => newTransaction(shop_id));
+  for (const [name, rows] of Object.entries({ shops, transactions: sales })) {
+    const lines = [Object.keys(rows[0] ?? {}), ...rows.map((row) => Object.values(row))].map((row) =>
+      row.join(),
+    );
+    writeFileSync(join(folder, `${name}.csv`), `${lines.join('\n')}\n`);
+  }
+  putProgram('intake', `#!/bin/sh\nexec '${process.execPath}' '${mainFile}' "$@"\n`);
+  // The only thing that is not real: it prints what a database would.
+  putProgram(
+    'psql',
+    `#!/bin/bash\n[[ $4 =~ 'from '([a-z]+)' ' ]] && cat '${folder}'/"\${BASH_REMATCH[1]}.csv"\n`,
+  );
+  putProgram('nightly.sh', nightly);
+  const env = {
+    PATH: `${folder}:${process.env.PATH}`,
+    INTAKE_URL: server.url,
+    INTAKE_KEY: key,
+    SOURCE_DATABASE: 'till',
+  };
+  for (const counts of [{ created: 3 }, { unchanged: 3 }]) {
+    await promisify(execFile)('./nightly.sh', { cwd: folder, env });
+    const { files } = JSON.parse(readFileSync(join(folder, 'last-upload.json'), 'utf8'));
+    expect(files).toMatchObject([{ counts }, { counts }]);
+    writeFileSync(join(folder, 'export/shops.csv.journal'), '');
+  }
+  await promisify(execFile)('./nightly.sh', { cwd: folder, env });
+  expect(existsSync(join(folder, 'export/shops.csv.journal'))).toBe(false);
+}, 90_000);
+
+it('the program for a queue stores every message', async () => {
+  writeFileSync(join(folder, 'queue.mjs'), queue);
+  const env = { INTAKE_URL: server.url, INTAKE_KEY: key };
+  const running = spawn(process.execPath, ['queue.mjs'], { cwd: folder, env });
+  const tags = many(1_200, (at) => ({ tag_id: randomUUID(), name: at === 1_100 ? '' : 'vegan' }));
+  running.stdin.end(tags.map((tag) => `${JSON.stringify(tag)}\n`).join(''));
+  expect(await text(running.stdout)).toBe('1000 received, 0 failed\n200 received, 1 failed\n');
+});
+
+it('the program for a browser records what is clicked', async () => {
+  const shop = newShop();
+  await intake.upload('shops', [shop]).finish();
+  // client/test/browser.test.ts tries the library in a browser; this is the recipe around it.
+  const page = `const dataset = { intakeKey: '${key}' };
+    globalThis.location = { origin: '${server.url}' };
+    globalThis.document = Object.assign(new EventTarget(), { documentElement: { dataset } });\n`;
+  const click = `const event = new Event('click');
+    Object.defineProperty(event, 'target', { value: { closest: () => ({ dataset: { shopId: '${shop.shop_id}' } }) } });
+    document.dispatchEvent(event);\n`;
+  writeFileSync(
+    join(folder, 'browser.mjs'),
+    browser.replace("intake-client';\n", `intake-client';\n${page}`) + click,
+  );
+  await promisify(execFile)(process.execPath, ['browser.mjs'], { cwd: folder });
+  const recorded: string[] = [];
+  for await (const { item_id } of intake.interactions.list()) recorded.push(item_id);
+  expect(recorded).toEqual([shop.shop_id]);
+});

@@ -1,0 +1,103 @@
+import { randomUUID } from 'node:crypto';
+import { adminToken, type Target } from './target.ts';
+
+/** What Schemathesis cannot make up by itself. */
+export interface Seed {
+  /** A key of each of two organisations, neither of which may see anything of the other. */
+  readonly keys: Readonly<Record<string, string>>;
+  /** For each field that names something by its id: ids of what is there. */
+  readonly ids: Ids;
+  /** For each upload the field with the record's own id. */
+  readonly ownIds: Readonly<Record<string, string>>;
+}
+
+type Ids = Record<string, string[]>;
+type Body = Record<string, unknown>;
+
+interface Described {
+  readonly paths: Record<string, { readonly post?: DescribedPost }>;
+}
+interface DescribedPost {
+  readonly operationId: string;
+  readonly requestBody?: {
+    readonly content: { readonly 'application/json': { readonly examples: { example: { value: Body } } } };
+  };
+}
+
+interface Example {
+  readonly operationId: string;
+  readonly url: string;
+  readonly body: Body;
+  /** Of an upload, the record in it. */
+  readonly record: Body | undefined;
+}
+
+/** A record of every type has this id, so that it is found whatever refers to it. */
+const sharedId = '00000000-0000-4000-8000-000000000000';
+
+/** Two organisations with a key each; for the first, records and a rejection of every type, and an interaction. */
+export async function seed(target: Target): Promise<Seed> {
+  const keys = { acme: await createKey(target, 'acme'), other: await createKey(target, 'other') };
+  const examples = await examplesOf(target.url);
+  const ids = await sendExamples(examples, keys.acme);
+  const uploads = examples.flatMap(({ record, ...rest }) => (record ? [{ ...rest, record }] : []));
+  for (const { url, record } of uploads) {
+    const ownId = ownIdOf(record);
+    const rejected = { ...record, [ownId]: randomUUID(), created: 'not a date' };
+    await post(url, keys.acme, { records: [{ ...record, [ownId]: sharedId }, rejected] });
+  }
+  for (const field of Object.keys(ids)) ids[field]?.push(sharedId);
+  const ownIds = uploads.map(({ operationId, record }) => [operationId, ownIdOf(record)]);
+  return { keys, ids, ownIds: Object.fromEntries(ownIds) };
+}
+
+async function createKey({ adminUrl }: Target, organisation: string): Promise<string> {
+  await post(`${adminUrl}/admin/v1/organisations`, adminToken, { slug: organisation });
+  const { body } = await post(`${adminUrl}/admin/v1/keys`, adminToken, { organisation });
+  return body.key as string;
+}
+
+async function examplesOf(url: string): Promise<Example[]> {
+  const { paths } = (await (await fetch(`${url}/openapi.json`)).json()) as Described;
+  return Object.entries(paths).flatMap(([path, { post: described }]) => {
+    const body = described?.requestBody?.content['application/json'].examples.example.value;
+    if (!described || !body) return [];
+    const [record] = (body.records ?? []) as Body[];
+    return [{ operationId: described.operationId, url: `${url}${path}`, body, record }];
+  });
+}
+
+function ownIdOf(record: Body): string {
+  return Object.keys(record)[0] as string;
+}
+
+/** What others refer to has to be there first: what is refused is sent again once the others are. */
+async function sendExamples(examples: readonly Example[], key: string): Promise<Ids> {
+  const ids: Ids = {};
+  let waiting = examples;
+  while (waiting.length > 0) {
+    const refused: Example[] = [];
+    for (const example of waiting) {
+      const { status, body } = await post(example.url, key, example.body);
+      if (status >= 300) refused.push(example);
+      else collectIds(ids, { ...(example.record ?? example.body), ...body });
+    }
+    if (refused.length === waiting.length)
+      throw new Error(`the examples of ${refused.map(({ operationId }) => operationId)} are refused`);
+    waiting = refused;
+  }
+  return ids;
+}
+
+function collectIds(ids: Ids, named: Body): void {
+  for (const [field, id] of Object.entries(named)) {
+    if (!field.endsWith('_id') || typeof id !== 'string') continue;
+    ids[field] = [...new Set([...(ids[field] ?? []), id])];
+  }
+}
+
+async function post(url: string, secret: string, body: Body): Promise<{ status: number; body: Body }> {
+  const headers = { authorization: `Bearer ${secret}`, 'content-type': 'application/json' };
+  const answer = await fetch(url, { method: 'POST', headers, body: JSON.stringify(body) });
+  return { status: answer.status, body: (await answer.json()) as Body };
+}

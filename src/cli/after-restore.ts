@@ -1,0 +1,56 @@
+// cli/: one file per command of `intake-server`.
+
+import { readFile } from 'node:fs/promises';
+import { parseArgs } from 'node:util';
+import { confirmRestore, reachesBack, repeatActs, revokeAllKeys } from '../operator/after-restore.ts';
+import type { AuditEntry } from '../operator/audit-log.ts';
+import { commandError } from './help.ts';
+import { operator } from './operator.ts';
+import { withPool } from './with-pool.ts';
+
+/** Opens a restored database again, once the keys that were revoked since are revoked in it too. */
+export async function run(args: string[]): Promise<void> {
+  const { values } = parseArgs({
+    args,
+    options: { audit: { type: 'string' }, 'revoke-all-keys': { type: 'boolean', default: false } },
+  });
+  const { audit: file, 'revoke-all-keys': all } = values;
+  if ((file === undefined) !== all)
+    throw commandError(
+      'give either --audit <file>, with the output of audit --json --limit 10000, or --revoke-all-keys; intake-server after-restore --help shows how',
+    );
+  const entries = file === undefined ? [] : await readEntries(file);
+  await withPool(async (pool) => {
+    const by = operator();
+    if (!all && !(await reachesBack(pool, entries)))
+      throw commandError(
+        `${file} does not reach back to the restored moment; write it with a greater --limit on the old database, or use --revoke-all-keys`,
+      );
+    if (all) console.log(`Revoked ${await revokeAllKeys(pool, by)} keys. Issue new ones with keys issue.`);
+    else {
+      const { revokedKeys, suspendedOrganisations, lostKeys } = await repeatActs(pool, by, entries);
+      console.log(
+        `The log names ${revokedKeys} revoked keys and ${suspendedOrganisations} suspended organisations; all are so again.`,
+      );
+      if (lostKeys.length > 0)
+        console.log(`Lost with the restore, to be issued anew: ${lostKeys.join(', ')}`);
+    }
+    await confirmRestore(pool, by);
+  });
+  console.log('The database gives out keys again.');
+}
+
+async function readEntries(file: string): Promise<AuditEntry[]> {
+  const text = await readFile(file, 'utf8').catch((error: Error) => {
+    throw commandError(`${file} cannot be read: ${error.message}`);
+  });
+  try {
+    const entries: unknown = JSON.parse(text);
+    if (Array.isArray(entries) && entries.every((entry) => typeof entry?.act === 'string')) return entries;
+  } catch {
+    // What follows says what to do.
+  }
+  throw commandError(
+    `${file} is no audit log; write it with intake-server audit --json --limit 10000 on the old database`,
+  );
+}

@@ -1,0 +1,86 @@
+import type { Config } from '../config.ts';
+import type { Parts } from '../http/operation.ts';
+import { InteractionWriter } from '../interactions/interaction-writer.ts';
+import { BytesInFlight } from '../keys/bytes-in-flight.ts';
+import { FailedKeys } from '../keys/failed-keys.ts';
+import { KnownKeys } from '../keys/known-keys.ts';
+import { RequestLimits } from '../keys/request-limits.ts';
+import type { SharedCounts } from '../keys/shared-counts.ts';
+import { limits } from '../limits.ts';
+import type { Metrics } from '../metrics/metrics.ts';
+import { createPool, type OwnPool } from '../postgres/pool.ts';
+import { Readiness } from '../postgres/readiness.ts';
+import { SharedPool } from '../postgres/shared-pool.ts';
+import { StallWatch } from '../postgres/stall-watch.ts';
+import type { StatementEvents } from '../postgres/timed-statements.ts';
+import type { Traces } from '../traces/traces.ts';
+import { UploadChecker } from '../uploads/read/upload-checker.ts';
+
+/** Makes the pools and caches of a process. Interactions and keys have pools of their own, so that uploads cannot starve them. */
+export function createParts(
+  config: Config,
+  pool: OwnPool,
+  sharedCounts?: SharedCounts,
+  metrics?: Metrics,
+  traces?: Traces,
+): Parts & { readonly pools: Readonly<Record<string, OwnPool>> } {
+  const keyPool = createPool(
+    {
+      ...config,
+      databaseConnectionsMax: limits.keyConnectionsMax,
+      databaseTimeoutMs: Math.min(config.databaseTimeoutMs, limits.keyChangesIntervalMs),
+    },
+    () => {},
+    // A look-up is shared by requests, and made in whichever of them comes first: no trace of one of them.
+    { statements: statementEvents(metrics, undefined) },
+  );
+  const writerPool = createPool(
+    { ...config, databaseConnectionsMax: limits.interactionWritersMax },
+    () => {},
+    {
+      plansOnce: true,
+      statements: statementEvents(metrics, traces),
+    },
+  );
+  const writer = new InteractionWriter(writerPool, (rows) => metrics?.flushed(rows), traces);
+  const checker = new UploadChecker();
+  const keys = new KnownKeys(keyPool, () => writer.forgetKnown());
+  const sharedPool = new SharedPool(pool);
+  const uploadsStall = new StallWatch();
+  const readiness = new Readiness(config, {
+    uploads: uploadsStall,
+    interactions: writer.stallWatch,
+    connections: sharedPool,
+    keys,
+  });
+  return {
+    config,
+    metrics,
+    traces,
+    pools: { requests: pool, interactions: writerPool, keys: keyPool },
+    pool: sharedPool,
+    keys,
+    failedKeys: new FailedKeys(config.failedKeysPerMinuteMax),
+    requestLimits: new RequestLimits(config, sharedCounts),
+    bytesInFlight: new BytesInFlight(config),
+    writer,
+    checker,
+    readiness,
+    uploadsStall,
+    async close() {
+      await Promise.all([checker.close(), writer.close(), keyPool.end(), readiness.close()]);
+    },
+  };
+}
+
+/** What a pool is given to tell of its statements, where anybody asks. */
+export function statementEvents(
+  metrics: Metrics | undefined,
+  traces: Traces | undefined,
+): StatementEvents | undefined {
+  if (!metrics && !traces) return undefined;
+  return {
+    ended: metrics && ((name, durationMs) => metrics.statement(name, durationMs)),
+    begin: traces && ((name) => traces.beginStatement(name)),
+  };
+}

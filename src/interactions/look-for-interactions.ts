@@ -1,0 +1,98 @@
+import { limits } from '../limits.ts';
+import type { AskedPage } from '../postgres/newest-first.ts';
+import type { Pool } from '../postgres/pool.ts';
+import type { Scalar } from '../registry/fields.ts';
+import { firstIdFrom, firstUuid, lastUuid } from '../registry/uuid-v7.ts';
+import { type Span, spanBelow } from './interaction-partitions.ts';
+import { type StoredInteraction, selected, written } from './interaction-rows.ts';
+
+/** What has an index where a day is over, the most selective first: the first one asked for leads. */
+const leads = ['recommendation_id', 'student_id', 'user_id', 'item_id'];
+
+export type InteractionFilter = Readonly<Record<string, Scalar>>;
+
+interface Look {
+  readonly organisationId: string;
+  readonly filter: InteractionFilter;
+  /** Below this id, and from that one on. */
+  readonly below: string;
+  readonly from: string;
+  readonly isIndexed: boolean;
+}
+
+/**
+ * A page of an organisation's interactions that equal the filter, the newest first, and the cursor of the next page. It is
+ * found by looks, each at so many rows at most: along the index of the most selective field where the day is over, along
+ * the primary key where it is not. When its time is up, the page ends with what was found, and its cursor is where it
+ * stopped.
+ */
+export async function listInteractions(
+  pool: Pool,
+  organisationId: string,
+  filter: InteractionFilter,
+  { from, to, cursor, limit }: AskedPage,
+): Promise<{ readonly rows: StoredInteraction[]; readonly next: string | null }> {
+  const endMs = performance.now() + limits.interactionsListMs;
+  const oldest = from === undefined ? firstUuid : firstIdFrom(from);
+  let below = lower(to === undefined ? undefined : firstIdFrom(to), cursor) ?? lastUuid;
+  let found: StoredInteraction[] = [];
+  let span: Span | undefined;
+  while (below > oldest) {
+    if (span === undefined || below <= span.firstId) span = await spanBelow(pool, below);
+    if (span === undefined) break;
+    const end = span.firstId > oldest ? span.firstId : oldest;
+    const look = { organisationId, filter, below, from: end, isIndexed: span.isIndexed };
+    // One more than asked for tells whether there is a next page.
+    const wanted = limit + 1 - found.length;
+    const rows = await rowsOf(pool, look, wanted);
+    found.push(...rows);
+    if (rows.length === wanted) {
+      const page = found.slice(0, limit);
+      return { rows: page, next: page.at(-1)?.interaction_id ?? null };
+    }
+    const next = (await endOf(pool, look)) ?? end;
+    // What was received between the two statements moves the end up. What lies below it is found again by the next look.
+    found = found.filter(({ interaction_id }) => interaction_id >= next);
+    below = next;
+    if (performance.now() > endMs) return { rows: found, next: below > oldest ? below : null };
+  }
+  return { rows: found, next: null };
+}
+
+function lower(a: string | undefined, b: string | undefined): string | undefined {
+  if (a === undefined || b === undefined) return a ?? b;
+  return a < b ? a : b;
+}
+
+/** The rows a look goes through, and what of the filter is left to be asked of each. */
+function partsOf({ organisationId, filter, below, from, isIndexed }: Look) {
+  const lead = isIndexed ? leads.find((field) => field in filter) : undefined;
+  const values: unknown[] = [organisationId];
+  const equals = (field: string) => `${field} = $${values.push(filter[field])}`;
+  const path = `from interactions where organisation_id = $1
+    and interaction_id < ${written(below)} and interaction_id >= ${written(from)}
+    ${lead === undefined ? '' : `and ${equals(lead)}`} order by interaction_id desc`;
+  const others = Object.keys(filter).filter((field) => field !== lead);
+  return { path, values, others, equals };
+}
+
+async function rowsOf(pool: Pool, look: Look, limit: number): Promise<StoredInteraction[]> {
+  const { path, values, others, equals } = partsOf(look);
+  const text =
+    others.length === 0
+      ? `select ${selected} ${path} limit ${limit}`
+      : `select ${selected} from (select * ${path} limit ${limits.interactionRowsPerLookMax}) looked
+         where ${others.map(equals).join(' and ')} order by interaction_id desc limit ${limit}`;
+  return (await pool.query<StoredInteraction>(text, values)).rows;
+}
+
+/** The last id that a look has gone to, where there are more rows than it may look at. */
+async function endOf(pool: Pool, look: Look): Promise<string | undefined> {
+  const { path, values, others } = partsOf(look);
+  if (others.length === 0) return undefined;
+  const { rows } = await pool.query<{ interaction_id: string }>(
+    `select interaction_id ${path} offset ${limits.interactionRowsPerLookMax - 1} limit 1`,
+    values,
+  );
+  return rows[0]?.interaction_id;
+}

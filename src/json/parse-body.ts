@@ -1,0 +1,56 @@
+import { isUtf8 } from 'node:buffer';
+import { RequestError } from '../errors.ts';
+import { limits } from '../limits.ts';
+import { endOfValue, JsonFault, newline, skipSpace } from './json-bytes.ts';
+
+/** Parses a small JSON body whole. Bodies without a small bound are read piece by piece instead. */
+export function parseBody(bytes: Buffer): unknown {
+  const from = startOfJson(bytes);
+  const end = findingFault(bytes, () => {
+    const valueEnd = endOfValue(bytes, from, limits.bodyDepthMax);
+    if (valueEnd < 0) throw new RequestError('nested_too_deeply');
+    return endOfBody(bytes, valueEnd);
+  });
+  return JSON.parse(bytes.toString('utf8', from, end));
+}
+
+/** Where the first value begins, once the bytes are known to be UTF-8: a byte replaced in silence would be data lost. */
+export function startOfJson(bytes: Buffer): number {
+  if (!isUtf8(bytes)) throw new RequestError('malformed_utf8');
+  const hasMark = bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf;
+  return skipSpace(bytes, hasMark ? 3 : 0);
+}
+
+/** Nothing but space may follow the value that ended. */
+export function endOfBody(bytes: Buffer, valueEnd: number): number {
+  const end = skipSpace(bytes, valueEnd);
+  if (end < bytes.length) throw new JsonFault(end);
+  return end;
+}
+
+/** Runs `read`; where it meets bytes that are not JSON, the answer says at which byte. */
+export function findingFault<T>(bytes: Buffer, read: () => T): T {
+  try {
+    return read();
+  } catch (error) {
+    if (!(error instanceof JsonFault)) throw error;
+    const place = error.at < bytes.length ? `at byte ${error.at}, counted from 0` : 'it ends too early';
+    throw new RequestError('malformed_json', {
+      message: `The body is not valid JSON (${place}); send one JSON object.`,
+    });
+  }
+}
+
+/** The same for a body of lines; the answer says in which line. */
+export function findingFaultInLine<T>(bytes: Buffer, read: () => T): T {
+  try {
+    return read();
+  } catch (error) {
+    if (!(error instanceof JsonFault)) throw error;
+    let line = 1;
+    for (let at = 0; at < error.at; at++) if (bytes[at] === newline) line++;
+    throw new RequestError('malformed_json', {
+      message: `Line ${line} of the body, counted from 1, is not valid JSON; send one record a line.`,
+    });
+  }
+}

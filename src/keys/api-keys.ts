@@ -1,0 +1,192 @@
+// keys/: who asks, what they may do, and how much: API keys, their cache, permissions, limits.
+
+import { isoTime } from '../postgres/iso-time.ts';
+import type { Client, Pool } from '../postgres/pool.ts';
+
+/** What an organisation may do at once and in a second; null where the service's own setting counts. */
+export interface OrganisationLimits {
+  readonly requests_per_second_max: number | null;
+  readonly interactions_per_second_max: number | null;
+  readonly records_per_second_max: number | null;
+  readonly bytes_in_flight_max: number | null;
+}
+
+export interface StoredKey extends OrganisationLimits {
+  readonly organisation_id: string;
+  readonly key_sha256: Buffer;
+  readonly permissions: readonly string[];
+  readonly revoked: boolean;
+  /** Null for one without an end. By PostgreSQL's clock, so that no other clock counts. */
+  readonly ends_in_ms: number | null;
+  readonly suspended: boolean;
+}
+
+export async function findApiKey(pool: Pool, keyId: string): Promise<StoredKey | undefined> {
+  const { rows } = await pool.query<StoredKey>({
+    name: 'find api key',
+    text: 'select * from find_api_key($1)',
+    values: [keyId],
+  });
+  return rows[0];
+}
+
+/** What changed among keys and organisations. */
+export interface KeyChanges {
+  /** What to ask with the next time. */
+  readonly upTo: string;
+  /** When the server was started that answered: another one may have been restored, or lack the last commits. */
+  readonly server: string;
+  /** By the id of the key or organisation: the transaction that changed it last. */
+  readonly keys: ReadonlyMap<string, string>;
+  readonly organisations: ReadonlyMap<string, string>;
+}
+
+/**
+ * What was changed by transactions that had not ended when `since` was given out: each change is told at least once,
+ * in whatever order they commit, and again while some transaction goes on that began before. Nothing where `since` is
+ * null.
+ */
+export async function changedApiKeys(pool: Pool, since: string | null): Promise<KeyChanges> {
+  const { rows } = await pool.query<{
+    up_to: string;
+    server: string;
+    key_id: string | null;
+    organisation_id: string | null;
+    changed_in: string;
+  }>({
+    name: 'changed api keys',
+    text: `
+      select pg_snapshot_xmin(pg_current_snapshot())::text as up_to,
+        pg_postmaster_start_time()::text as server, c.key_id, c.organisation_id,
+        c.changed_in::text as changed_in
+      from (select) as once left join changed_api_keys($1::xid8) c on true
+      where keys_can_be_trusted()`,
+    values: [since],
+  });
+  return {
+    upTo: rows[0]?.up_to as string,
+    server: rows[0]?.server as string,
+    keys: new Map(rows.flatMap(({ key_id, changed_in }) => (key_id ? [[key_id, changed_in]] : []))),
+    organisations: new Map(
+      rows.flatMap(({ organisation_id, changed_in }) =>
+        organisation_id ? [[organisation_id, changed_in]] : [],
+      ),
+    ),
+  };
+}
+
+export async function noteApiKeysUsed(pool: Pool, keyIds: readonly string[]): Promise<void> {
+  await pool.query('select note_api_keys_used($1)', [keyIds]);
+}
+
+export interface NewApiKey {
+  readonly keyId: string;
+  readonly organisationId: string;
+  readonly keySha256: Buffer;
+  readonly permissions: readonly string[];
+  readonly label: string | null;
+  readonly expiresAt: Date | null;
+  readonly createdBy: string;
+  readonly successorOf: string | null;
+}
+
+export async function insertApiKey(client: Client, key: NewApiKey): Promise<void> {
+  await client.query(
+    `insert into api_keys (key_id, organisation_id, key_sha256, permissions, label, expires_at, created_by, successor_of)
+     values ($1, $2, $3, $4, $5, $6, $7, $8)`,
+    [
+      key.keyId,
+      key.organisationId,
+      key.keySha256,
+      key.permissions,
+      key.label,
+      key.expiresAt,
+      key.createdBy,
+      key.successorOf,
+    ],
+  );
+}
+
+/** A key as the operator sees it. */
+export interface ListedKey {
+  readonly key_id: string;
+  readonly organisation: string;
+  readonly permissions: readonly string[];
+  readonly label: string | null;
+  readonly created_at: string;
+  readonly created_by: string;
+  readonly last_used_at: string | null;
+  readonly expires_at: string | null;
+  readonly revoked_at: string | null;
+  readonly successor_of: string | null;
+}
+
+/** Keys as the operator sees them, of those that a query selects. */
+const listed = (keys: string) => `
+  select k.key_id, o.slug as organisation, k.permissions, k.label, ${isoTime('k.created_at')} as created_at, k.created_by,
+    ${isoTime('k.last_used_at')} as last_used_at, ${isoTime('k.expires_at')} as expires_at,
+    ${isoTime('k.revoked_at')} as revoked_at, k.successor_of
+  from (${keys}) k join organisations o using (organisation_id)`;
+
+export async function findListedKey(client: Client, keyId: string): Promise<ListedKey | undefined> {
+  const { rows } = await client.query<ListedKey>(listed('select * from api_keys where key_id = $1'), [keyId]);
+  return rows[0];
+}
+
+/** A page of the keys of one organisation, or of all, in the order of organisations and ids. */
+export async function listApiKeys(
+  pool: Pool,
+  organisationId: string | null,
+  after: string | null,
+  count: number,
+): Promise<ListedKey[]> {
+  const values: string[] = [];
+  // Only the conditions that are meant: with one that may be null PostgreSQL would read all keys for every page.
+  const conditions: string[] = [];
+  if (organisationId !== null) conditions.push(`organisation_id = $${values.push(organisationId)}`);
+  if (after !== null) {
+    conditions.push(
+      `(organisation_id, key_id) > (select organisation_id, key_id from api_keys where key_id = $${values.push(after)})`,
+    );
+  }
+  const where = conditions.length > 0 ? `where ${conditions.join(' and ')}` : '';
+  // The page first, as a number: a limit that is not known is taken to be a tenth of all.
+  const page = `select * from api_keys ${where} order by organisation_id, key_id limit ${Math.trunc(count)}`;
+  const text = `${listed(page)} order by k.organisation_id, k.key_id`;
+  return (await pool.query<ListedKey>(text, values)).rows;
+}
+
+/** Undefined if there is no such key. Of one that was revoked before, the first time stays, and `isNew` is false. */
+export async function revokeApiKey(
+  client: Client,
+  keyId: string,
+): Promise<{ organisationId: string; isNew: boolean } | undefined> {
+  const { rows } = await client.query<{ organisationId: string; isNew: boolean }>(
+    `update api_keys k set revoked_at = coalesce(k.revoked_at, now())
+     from (select key_id, revoked_at from api_keys where key_id = $1 for no key update) old
+     where k.key_id = old.key_id
+     returning k.organisation_id as "organisationId", old.revoked_at is null as "isNew"`,
+    [keyId],
+  );
+  return rows[0];
+}
+
+/** Lets a key end once its grace is over, or sooner if it was to end sooner; undefined if there is no such key in use. */
+export async function endApiKeyAfter(
+  client: Client,
+  keyId: string,
+  graceMs: number,
+): Promise<{ organisationId: string; permissions: readonly string[]; label: string | null } | undefined> {
+  const { rows } = await client.query<{
+    organisationId: string;
+    permissions: string[];
+    label: string | null;
+  }>(
+    `update api_keys
+     set expires_at = least(expires_at, now() + $2 * interval '1 millisecond')
+     where key_id = $1 and revoked_at is null and (expires_at > now()) is not false
+     returning organisation_id as "organisationId", permissions, label`,
+    [keyId, graceMs],
+  );
+  return rows[0];
+}

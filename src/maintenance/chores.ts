@@ -1,0 +1,80 @@
+// maintenance/: everything that runs in the background, by one elected process.
+
+import { purgeIdempotencyKeys } from '../interactions/idempotency-keys.ts';
+import { daysAhead, ensurePartitions, indexPartitions } from '../interactions/interaction-partitions.ts';
+import { limits } from '../limits.ts';
+import type { Pool } from '../postgres/pool.ts';
+import { dropWeeklyPartitions, ensureWeeklyPartitions } from '../receipts/weekly-partitions.ts';
+import { rollUpCounts } from '../records/record-counts.ts';
+import { purgeKinds, purgeRejections } from '../rejections/purge-rejections.ts';
+import { countAllRejections } from '../rejections/rejection-kinds.ts';
+import type { Chore } from './maintenance.ts';
+
+/** Counts what the leader's metrics tell of all organisations. */
+export function counting(
+  pool: Pool,
+  tell: (state: { readonly rejectionsOpen?: number; readonly partitionsAheadDays?: number }) => void,
+): Chore[] {
+  return [
+    {
+      name: 'count rejections',
+      // It reads a few rows for each organisation there is.
+      everyMs: limits.maintenanceIntervalMs,
+      run: async () => tell({ rejectionsOpen: await countAllRejections(pool) }),
+    },
+    {
+      name: 'count partitions ahead',
+      // One row, and an alert about it must not go on for an hour after the partitions are there.
+      everyMs: limits.maintenanceRetryMs,
+      run: async () => tell({ partitionsAheadDays: await daysAhead(pool) }),
+    },
+  ];
+}
+
+/** Everything that runs in the background. What is kept of uploads is kept for so many days. */
+export function choresOf(pool: Pool, daysKept: number): Chore[] {
+  const hourly = limits.maintenanceIntervalMs;
+  const forgottenBefore = () => new Date(Date.now() - limits.idempotencyKeyLifeMs);
+  return [
+    {
+      name: 'roll up counts',
+      everyMs: limits.rollUpIntervalMs,
+      run: () => rollUpCounts(pool),
+    },
+    {
+      name: 'make partitions',
+      everyMs: hourly,
+      async run() {
+        await ensurePartitions(pool, limits.interactionDaysAhead);
+        await ensureWeeklyPartitions(pool, limits.weeklyPartitionsAhead);
+      },
+    },
+    {
+      name: 'index days that are over',
+      everyMs: hourly,
+      isLong: true,
+      run: (stopping) => indexPartitions(pool, stopping),
+    },
+    {
+      name: 'drop old receipts',
+      everyMs: hourly,
+      run: (stopping) => dropWeeklyPartitions(pool, daysKept, stopping),
+    },
+    {
+      name: 'remove old rejections',
+      everyMs: hourly,
+      async run(stopping) {
+        await purgeRejections(pool, new Date(Date.now() - daysKept * 24 * 3_600_000), stopping);
+        await purgeKinds(pool, new Date(Date.now() - limits.rejectionKindLifeMs), stopping);
+      },
+    },
+    {
+      name: 'forget idempotency keys',
+      everyMs: hourly,
+      async run(stopping) {
+        await purgeIdempotencyKeys(pool, 'interaction', forgottenBefore(), stopping);
+        await purgeIdempotencyKeys(pool, 'upload', forgottenBefore(), stopping);
+      },
+    },
+  ];
+}

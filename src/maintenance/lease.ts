@@ -1,0 +1,42 @@
+import { randomUUID } from 'node:crypto';
+import { limits } from '../limits.ts';
+import type { Pool } from '../postgres/pool.ts';
+
+/** Elects one process among all that use the database. The lease of one that was killed ends by itself. */
+export class Lease {
+  readonly #pool: Pool;
+  readonly #name: string;
+  readonly #holder = randomUUID();
+  /** By this process's own count of time, from before PostgreSQL was asked: never later than PostgreSQL has it. */
+  #heldUntilMs = 0;
+
+  constructor(pool: Pool, name: string) {
+    this.#pool = pool;
+    this.#name = name;
+  }
+
+  get isHeld(): boolean {
+    return performance.now() < this.#heldUntilMs;
+  }
+
+  /** Takes the lease if nobody has it, or renews it if we do. */
+  async renew(): Promise<void> {
+    const askedMs = performance.now();
+    const { rowCount } = await this.#pool.query(
+      `insert into leases as l (name, holder, ends_at) values ($1, $2, now() + make_interval(secs => $3))
+       on conflict (name) do update set holder = excluded.holder, ends_at = excluded.ends_at
+       where l.holder = excluded.holder or l.ends_at < now()`,
+      [this.#name, this.#holder, limits.leaseMs / 1_000],
+    );
+    this.#heldUntilMs = rowCount === 1 ? askedMs + limits.leaseMs : 0;
+  }
+
+  /** Another process need not wait for it to end. */
+  async release(): Promise<void> {
+    this.#heldUntilMs = 0;
+    await this.#pool.query('update leases set ends_at = now() where name = $1 and holder = $2', [
+      this.#name,
+      this.#holder,
+    ]);
+  }
+}

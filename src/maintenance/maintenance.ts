@@ -1,0 +1,94 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { limits } from '../limits.ts';
+import type { Pool } from '../postgres/pool.ts';
+import { Lease } from './lease.ts';
+
+/** Something to be done now and then, by one process. It may be run by two for a moment, and must bear that. */
+export interface Chore {
+  readonly name: string;
+  readonly everyMs: number;
+  /** Others do not wait for it. */
+  readonly isLong?: boolean;
+  /** Ends soon where the process is stopping; the rest is for whoever is elected next. */
+  run(stopping?: AbortSignal): Promise<void>;
+}
+
+export interface MaintenanceLog {
+  elected(): void;
+  /** The election was held: the database can be used. */
+  held(): void;
+  done(chore: string): void;
+  failed(chore: string, error: unknown): void;
+}
+
+export interface Maintenance {
+  readonly isLeader: boolean;
+  stop(): Promise<void>;
+}
+
+/** Does the chores while this process is the one elected to, long ones beside the others. */
+export function startMaintenance(pool: Pool, chores: readonly Chore[], log: MaintenanceLog): Maintenance {
+  const lease = new Lease(pool, 'maintenance');
+  const stopping = new AbortController();
+  const running = Promise.all([
+    keepLease(lease, log, stopping.signal),
+    ...[true, false].map((isLong) => {
+      const own = chores.filter((chore) => (chore.isLong ?? false) === isLong);
+      return keepWorking(lease, own, log, stopping.signal);
+    }),
+  ]);
+  return {
+    get isLeader() {
+      return lease.isHeld;
+    },
+    async stop() {
+      stopping.abort();
+      await running;
+      if (lease.isHeld) await lease.release().catch(() => {});
+    },
+  };
+}
+
+async function keepLease(lease: Lease, log: MaintenanceLog, stopping: AbortSignal): Promise<void> {
+  while (!stopping.aborted) {
+    const wasHeld = lease.isHeld;
+    await lease.renew().then(
+      () => log.held(),
+      (error: unknown) => log.failed('election', error),
+    );
+    if (lease.isHeld && !wasHeld) log.elected();
+    await pause(limits.leaseRenewMs, stopping);
+  }
+}
+
+async function keepWorking(
+  lease: Lease,
+  chores: readonly Chore[],
+  log: MaintenanceLog,
+  stopping: AbortSignal,
+): Promise<void> {
+  const dueMs = new Map<Chore, number>();
+  while (!stopping.aborted) {
+    // A process that is elected begins with everything, for it does not know what the one before has done.
+    if (!lease.isHeld) dueMs.clear();
+    for (const chore of chores) {
+      if (!lease.isHeld || stopping.aborted || performance.now() < (dueMs.get(chore) ?? 0)) continue;
+      const nextMs = await chore.run(stopping).then(
+        () => {
+          log.done(chore.name);
+          return chore.everyMs;
+        },
+        (error: unknown) => {
+          if (!stopping.aborted) log.failed(chore.name, error);
+          return Math.min(chore.everyMs, limits.maintenanceRetryMs);
+        },
+      );
+      dueMs.set(chore, performance.now() + nextMs);
+    }
+    await pause(limits.maintenanceTickMs, stopping);
+  }
+}
+
+async function pause(ms: number, stopping: AbortSignal): Promise<void> {
+  await sleep(ms, undefined, { signal: stopping }).catch(() => {});
+}

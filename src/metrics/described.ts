@@ -1,0 +1,103 @@
+// metrics/: what a process tells Prometheus about itself. No label grows with organisations.
+
+export interface DescribedMetric {
+  readonly kind: 'counter' | 'gauge' | 'histogram';
+  readonly name: string;
+  readonly help: string;
+  readonly labels: readonly string[];
+  /** Of a histogram. */
+  readonly buckets?: readonly number[];
+}
+
+const requestBuckets = [0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 15, 60];
+const statementBuckets = [0.0005, 0.002, 0.01, 0.05, 0.25, 1, 10];
+
+/** Every metric of our own. docs/metrics.md is generated from this table. */
+export const described = {
+  buildInfo: gauge(
+    'build_info',
+    'Always 1; the labels say which version runs on which Node.',
+    'version',
+    'node',
+  ),
+  requests: counter('requests_total', 'Requests answered.', 'operation', 'status'),
+  requestSeconds: histogram(
+    'request_duration_seconds',
+    'From the headers of a request to the end of its answer.',
+    requestBuckets,
+    'operation',
+  ),
+  errors: counter(
+    'request_errors_total',
+    'Requests refused as a whole, by the `code` of the answer. `too_many_requests`, `too_many_failed_keys` and `overloaded` are limits that were hit.',
+    'code',
+  ),
+  records: counter(
+    'records_total',
+    'Records of uploads and replays, by what became of them; `repeated` were answered from a receipt. Dry runs do not count.',
+    'operation',
+    'outcome',
+  ),
+  batchSeconds: histogram(
+    'batch_duration_seconds',
+    'Storing a batch of an upload, retries included.',
+    requestBuckets,
+  ),
+  statementSeconds: histogram(
+    'statement_duration_seconds',
+    'A prepared statement or COMMIT, from when it is sent to its result.',
+    statementBuckets,
+    'statement',
+  ),
+  flushRows: histogram(
+    'interaction_flush_rows',
+    'Interactions that were written together.',
+    [1, 5, 25, 100, 250, 500],
+  ),
+  interactionsWaiting: gauge('interactions_waiting', 'Interactions in the queue or being written.'),
+  poolInUse: gauge('pool_connections_in_use', 'Connections to PostgreSQL in use.', 'pool'),
+  poolIdle: gauge('pool_connections_idle', 'Connections to PostgreSQL that are open and free.', 'pool'),
+  poolMax: gauge('pool_connections_max', 'Connections to PostgreSQL there can be.', 'pool'),
+  poolWaiting: gauge('pool_waiting', 'Requests that wait for a connection.', 'pool'),
+  keyLookUps: counter('key_lookups_total', 'Keys asked for, found in the cache or looked up.', 'result'),
+  keyChangesAge: gauge(
+    'key_changes_age_seconds',
+    'Since the poll for changed keys last succeeded. From 4 on no cached key is trusted.',
+  ),
+  stalled: gauge(
+    'stalled_seconds',
+    'For how long something has waited and nothing has ended; from 8 on the process is not ready.',
+    'part',
+  ),
+  bytesInFlight: gauge('bytes_in_flight', 'Bytes of bodies and answers in memory.'),
+  bytesInFlightMax: gauge('bytes_in_flight_max', 'What they may be: BYTES_IN_FLIGHT_MAX.'),
+  leader: gauge('maintenance_leader', '1 in the process that does the maintenance.'),
+  choreSuccess: gauge(
+    'maintenance_last_success_timestamp_seconds',
+    'When this process last finished a chore.',
+    'chore',
+  ),
+  choreFailures: counter(
+    'maintenance_failures_total',
+    'Chores that failed and will be tried again.',
+    'chore',
+  ),
+  partitionsAhead: gauge(
+    'partitions_ahead_days',
+    'Days for which there are partitions of interactions, as the leader last saw.',
+  ),
+  rejectionsOpen: gauge('rejections_open', 'Rejections of all organisations, as the leader last counted.'),
+  certificateExpires: gauge('certificate_expiry_timestamp_seconds', 'When the TLS certificate expires.'),
+} as const satisfies Record<string, DescribedMetric>;
+
+function counter(name: string, help: string, ...labels: string[]) {
+  return { kind: 'counter', name: `intake_${name}`, help, labels } as const;
+}
+
+function gauge(name: string, help: string, ...labels: string[]) {
+  return { kind: 'gauge', name: `intake_${name}`, help, labels } as const;
+}
+
+function histogram(name: string, help: string, buckets: readonly number[], ...labels: string[]) {
+  return { kind: 'histogram', name: `intake_${name}`, help, labels, buckets } as const;
+}

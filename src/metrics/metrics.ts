@@ -1,0 +1,160 @@
+import {
+  Counter,
+  collectDefaultMetrics,
+  Gauge,
+  type GaugeConfiguration,
+  Histogram,
+  Registry,
+} from 'prom-client';
+import { type DescribedMetric, described } from './described.ts';
+import { statementLabel } from './statement-label.ts';
+
+/** What is asked when Prometheus asks. */
+export interface Sources {
+  readonly pools: Readonly<Record<string, PoolState>>;
+  /** Requests wait in a queue in front of their pool, where organisations take turns. */
+  readonly waitingForConnection: () => number;
+  readonly interactionsWaiting: () => number;
+  readonly stalledMs: () => Readonly<Record<string, number>>;
+  readonly bytesInFlight: () => number;
+  readonly bytesInFlightMax: number;
+  readonly keys: () => { readonly hits: number; readonly misses: number; readonly changesAgeMs: number };
+  readonly isLeader: () => boolean;
+  readonly certificateExpires: () => Date | undefined;
+}
+
+interface PoolState {
+  readonly totalCount: number;
+  readonly idleCount: number;
+  readonly waitingCount: number;
+  readonly options: { readonly max: number };
+}
+
+/** What the log says of a request. */
+export interface AnsweredRequest {
+  /** Undefined where no operation was reached. */
+  readonly operation_id: string | undefined;
+  readonly status: number;
+  readonly code: string | undefined;
+  readonly dry_run: true | undefined;
+  /** Of the records of an upload or a replay. */
+  readonly counts: object | undefined;
+}
+
+type Label = string | number;
+
+/** The metrics of one process. */
+export class Metrics {
+  readonly #registry = new Registry();
+  readonly #counters = new Map<DescribedMetric, Counter>();
+  readonly #gauges = new Map<DescribedMetric, Gauge>();
+  readonly #histograms = new Map<DescribedMetric, Histogram>();
+  #told = { hits: 0, misses: 0 };
+
+  constructor(version: string) {
+    const registers = [this.#registry];
+    for (const metric of Object.values<DescribedMetric>(described)) {
+      const { name, help, labels: labelNames } = metric;
+      const options = { name, help, labelNames: [...labelNames], registers };
+      if (metric.kind === 'counter') this.#counters.set(metric, new Counter(options));
+      else if (metric.kind === 'gauge') this.#gauges.set(metric, emptyGauge(options));
+      else this.#histograms.set(metric, new Histogram({ ...options, buckets: [...(metric.buckets ?? [])] }));
+    }
+    collectDefaultMetrics({ register: this.#registry });
+    this.#set(described.buildInfo, 1, version, process.version);
+  }
+
+  answered(request: AnsweredRequest, durationMs: number): void {
+    const { operation_id: operation = 'none', status, code, dry_run, counts } = request;
+    this.#count(described.requests, 1, operation, status);
+    this.#observe(described.requestSeconds, durationMs / 1_000, operation);
+    if (code !== undefined) this.#count(described.errors, 1, code);
+    if (!counts || dry_run) return;
+    for (const [outcome, count] of Object.entries(counts as Record<string, number>))
+      if (count > 0 && outcome !== 'received') this.#count(described.records, count, operation, outcome);
+  }
+
+  batchStored(durationMs: number): void {
+    this.#observe(described.batchSeconds, durationMs / 1_000);
+  }
+
+  statement(name: string, durationMs: number): void {
+    this.#observe(described.statementSeconds, durationMs / 1_000, statementLabel(name));
+  }
+
+  flushed(rows: number): void {
+    this.#observe(described.flushRows, rows);
+  }
+
+  choreDone(chore: string): void {
+    this.#set(described.choreSuccess, Date.now() / 1_000, chore);
+  }
+
+  choreFailed(chore: string): void {
+    this.#count(described.choreFailures, 1, chore);
+  }
+
+  counted(state: { readonly rejectionsOpen?: number; readonly partitionsAheadDays?: number }): void {
+    const { rejectionsOpen, partitionsAheadDays } = state;
+    if (rejectionsOpen !== undefined) this.#set(described.rejectionsOpen, rejectionsOpen);
+    if (partitionsAheadDays !== undefined) this.#set(described.partitionsAhead, partitionsAheadDays);
+  }
+
+  /** In Prometheus' text format. */
+  async written(sources: Sources): Promise<{ readonly type: string; readonly text: string }> {
+    this.#read(sources);
+    return { type: this.#registry.contentType, text: await this.#registry.metrics() };
+  }
+
+  #read(sources: Sources): void {
+    for (const [name, { totalCount, idleCount, waitingCount, options }] of Object.entries(sources.pools)) {
+      this.#set(described.poolInUse, totalCount - idleCount, name);
+      this.#set(described.poolIdle, idleCount, name);
+      this.#set(described.poolMax, options.max, name);
+      this.#set(described.poolWaiting, waitingCount, name);
+    }
+    this.#set(described.poolWaiting, sources.waitingForConnection(), 'requests');
+    const { hits, misses, changesAgeMs } = sources.keys();
+    this.#count(described.keyLookUps, hits - this.#told.hits, 'hit');
+    this.#count(described.keyLookUps, misses - this.#told.misses, 'miss');
+    this.#told = { hits, misses };
+    this.#set(described.keyChangesAge, changesAgeMs / 1_000);
+    this.#set(described.interactionsWaiting, sources.interactionsWaiting());
+    for (const [part, ms] of Object.entries(sources.stalledMs()))
+      this.#set(described.stalled, ms / 1_000, part);
+    this.#set(described.bytesInFlight, sources.bytesInFlight());
+    this.#set(described.bytesInFlightMax, sources.bytesInFlightMax);
+    this.#set(described.leader, sources.isLeader() ? 1 : 0);
+    // What a former leader saw is out of date.
+    if (!sources.isLeader())
+      for (const metric of [described.partitionsAhead, described.rejectionsOpen])
+        this.#gauges.get(metric)?.remove();
+    const expires = sources.certificateExpires();
+    if (expires) this.#set(described.certificateExpires, expires.getTime() / 1_000);
+  }
+
+  #count(metric: DescribedMetric, by: number, ...labels: Label[]): void {
+    this.#counters.get(metric)?.inc(labelled(metric, labels), by);
+  }
+
+  #set(metric: DescribedMetric, value: number, ...labels: Label[]): void {
+    this.#gauges.get(metric)?.set(labelled(metric, labels), value);
+  }
+
+  #observe(metric: DescribedMetric, value: number, ...labels: Label[]): void {
+    this.#histograms.get(metric)?.observe(labelled(metric, labels), value);
+  }
+}
+
+/** The library begins a gauge without labels at 0, which of a certificate's expiry would be a false alarm. */
+function emptyGauge(options: GaugeConfiguration<string>): Gauge {
+  const gauge = new Gauge(options);
+  if (options.labelNames?.length === 0) gauge.remove();
+  return gauge;
+}
+
+function labelled({ labels }: DescribedMetric, values: readonly Label[]): Record<string, Label> {
+  const named: Record<string, Label> = {};
+  for (const [at, label] of labels.entries()) named[label] = values[at] ?? '';
+  return named;
+}

@@ -1,0 +1,13 @@
+import { resourceTypes } from '../registry/resources.ts';
+
+const labels = new Map<string, string>();
+
+/** The name of a prepared statement without the record type, of which there are many. */
+export function statementLabel(name: string): string {
+  let label = labels.get(name);
+  if (label === undefined) {
+    label = resourceTypes.reduce((text, type) => text.replace(new RegExp(` ${type}$`), ''), name);
+    labels.set(name, label);
+  }
+  return label;
+}

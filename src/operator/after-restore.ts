@@ -1,0 +1,113 @@
+import { endApiKeyAfter, findListedKey } from '../keys/api-keys.ts';
+import type { Pool } from '../postgres/pool.ts';
+import { inTransaction } from '../postgres/transactions.ts';
+import { changeOrganisation, type Operator, revokeKey } from './acts.ts';
+import { type AuditEntry, insertAuditEntry } from './audit-log.ts';
+
+export interface Repeated {
+  readonly revokedKeys: number;
+  readonly suspendedOrganisations: number;
+  /** Keys that were issued after the moment of recovery: nobody can bring them back. */
+  readonly lostKeys: readonly string[];
+}
+
+/**
+ * Repeats the revocations, the ends of rotated keys and the suspensions in the audit log of the database before the
+ * restore. Those that the restored one knows already change nothing.
+ */
+export async function repeatActs(
+  pool: Pool,
+  by: Operator,
+  entries: readonly AuditEntry[],
+): Promise<Repeated> {
+  let revokedKeys = 0;
+  const lostKeys: string[] = [];
+  const suspended = new Map<string, boolean>();
+  // They are listed with the newest first.
+  for (const { act, key_id, organisation, at, details } of entries.toReversed()) {
+    if (act === 'key.issue' && key_id && !(await isThere(pool, key_id))) lostKeys.push(key_id);
+    if (act === 'key.rotate' && !(await isThere(pool, String(details.successor))))
+      lostKeys.push(String(details.successor));
+    if (act === 'key.revoke' && key_id && (await revokeKey(pool, by, key_id))) revokedKeys++;
+    if (/^key\.(rotate|end)$/.test(act) && key_id) {
+      const graceMs = Date.parse(at) + Number(details.grace_seconds) * 1_000 - Date.now();
+      await endKey(pool, by, key_id, Math.max(0, graceMs));
+    }
+    if (organisation && /^organisation\.(suspend|resume)$/.test(act))
+      suspended.set(organisation, act === 'organisation.suspend');
+  }
+  for (const [slug, isSuspended] of suspended)
+    await changeOrganisation(pool, by, slug, { suspended: isSuspended });
+  const suspendedOrganisations = [...suspended.values()].filter(Boolean).length;
+  return { revokedKeys, suspendedOrganisations, lostKeys };
+}
+
+/**
+ * Whether the log begins before the moment that was restored: its oldest entry is in the restored log too. Otherwise it
+ * lacks entries, or is that of another database.
+ */
+export async function reachesBack(pool: Pool, entries: readonly AuditEntry[]): Promise<boolean> {
+  const { audit_id, act } = entries.at(-1) ?? { audit_id: null, act: null };
+  const { rows } = await pool.query<{ reaches: boolean }>(
+    `select exists (select from audit_log where audit_id = $1 and act = $2)
+       or not exists (select from audit_log) as reaches`,
+    [audit_id, act],
+  );
+  return rows[0]?.reaches ?? false;
+}
+
+async function isThere(pool: Pool, keyId: string): Promise<boolean> {
+  return inTransaction(pool, async (client) => (await findListedKey(client, keyId)) !== undefined);
+}
+
+async function endKey(pool: Pool, by: Operator, keyId: string, graceMs: number): Promise<void> {
+  await inTransaction(pool, async (client) => {
+    const ended = await endApiKeyAfter(client, keyId, graceMs);
+    if (!ended) return;
+    const details = { grace_seconds: Math.round(graceMs / 1_000) };
+    const { organisationId } = ended;
+    await insertAuditEntry(client, {
+      actor: by.actor,
+      act: 'key.end',
+      organisationId,
+      keyId,
+      requestId: null,
+      details,
+    });
+  });
+}
+
+/** For a restore after which nobody can say which keys were revoked meanwhile. */
+export async function revokeAllKeys(pool: Pool, { actor }: Operator): Promise<number> {
+  return inTransaction(pool, async (client) => {
+    // An entry for each key, so that the log of this database can be repeated as well.
+    const { rowCount } = await client.query(
+      `with revoked as (
+         update api_keys set revoked_at = now() where revoked_at is null returning organisation_id, key_id
+       )
+       insert into audit_log (actor, act, organisation_id, key_id, details)
+       select $1, 'key.revoke', organisation_id, key_id, '{}' from revoked`,
+      [actor],
+    );
+    return rowCount ?? 0;
+  });
+}
+
+/** From now on keys are given out again. */
+export async function confirmRestore(pool: Pool, { actor }: Operator): Promise<void> {
+  await inTransaction(pool, async (client) => {
+    const { rows } = await client.query<{ target: string }>(
+      `insert into restores (target) select recovery_target() where recovery_target() is not null
+       on conflict do nothing returning target`,
+    );
+    const details = { target: rows[0]?.target ?? null };
+    await insertAuditEntry(client, {
+      actor,
+      act: 'restore.confirm',
+      organisationId: null,
+      keyId: null,
+      requestId: null,
+      details,
+    });
+  });
+}

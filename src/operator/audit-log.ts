@@ -1,0 +1,48 @@
+import { isoTime } from '../postgres/iso-time.ts';
+import type { Client, Pool } from '../postgres/pool.ts';
+
+export interface NewAuditEntry {
+  readonly actor: string;
+  readonly act: string;
+  readonly organisationId: string | null;
+  readonly keyId: string | null;
+  readonly requestId: string | null;
+  readonly details: Readonly<Record<string, unknown>>;
+}
+
+export async function insertAuditEntry(client: Client, entry: NewAuditEntry): Promise<void> {
+  await client.query(
+    `insert into audit_log (actor, act, organisation_id, key_id, request_id, details)
+     values ($1, $2, $3, $4, $5, $6)`,
+    [entry.actor, entry.act, entry.organisationId, entry.keyId, entry.requestId, entry.details],
+  );
+}
+
+export interface AuditEntry {
+  readonly audit_id: string;
+  readonly at: string;
+  readonly actor: string;
+  readonly act: string;
+  readonly organisation: string | null;
+  readonly key_id: string | null;
+  readonly request_id: string | null;
+  readonly details: Readonly<Record<string, unknown>>;
+}
+
+/** The newest first, of one organisation or of all. */
+export async function listAuditEntries(
+  pool: Pool,
+  organisationId: string | null,
+  count: number,
+): Promise<AuditEntry[]> {
+  // Only the condition that is meant, and the limit as a number: see `listApiKeys`.
+  const ofOrganisation = organisationId === null ? '' : 'where a.organisation_id = $1';
+  const { rows } = await pool.query<AuditEntry>(
+    `select a.audit_id, ${isoTime('a.at')} as at, a.actor, a.act, o.slug as organisation, a.key_id, a.request_id, a.details
+     from audit_log a left join organisations o using (organisation_id)
+     ${ofOrganisation}
+     order by a.audit_id desc limit ${Math.trunc(count)}`,
+    organisationId === null ? [] : [organisationId],
+  );
+  return rows;
+}

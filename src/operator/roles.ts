@@ -1,0 +1,102 @@
+import type { Client, Pool } from '../postgres/pool.ts';
+import { tableOf } from '../records/tables.ts';
+import { resourceTypes } from '../registry/resources.ts';
+
+/**
+ * Who may do what in the database: the service what it does and no more, the admin API and the command line what
+ * concerns organisations and keys. Both are roles that nobody logs in as; logins are made members of them.
+ */
+const grants: Readonly<Record<string, readonly string[]>> = {
+  intake_serve: [
+    'usage on schema public',
+    'select (organisation_id) on organisations',
+    ...resourceTypes.map((type) => `select, insert, update on ${tableOf(type).name}`),
+    'select, insert on interactions, receipt_batches',
+    'select, insert, update on receipts, record_counts',
+    'select, insert, delete on record_count_changes, rejection_count_changes',
+    'select, insert, update on leases',
+    `select, insert, update, delete
+       on interaction_idempotency_keys, upload_idempotency_keys, rejections, rejection_kinds`,
+    'select on interaction_partitions, schema_migrations, schema_compatibility',
+    `execute on function find_api_key, changed_api_keys, note_api_keys_used, keys_can_be_trusted, ensure_interaction_partitions,
+       index_interaction_partition, ensure_weekly_partitions, detach_weekly_partition, drop_detached_partition`,
+  ],
+  intake_admin: [
+    'usage on schema public',
+    'select, insert, update on organisations, api_keys',
+    'select, insert (actor, act, organisation_id, key_id, request_id, details) on audit_log',
+    'select on schema_migrations, schema_compatibility',
+    'select, insert (target) on restores',
+    'execute on function keys_can_be_trusted',
+  ],
+};
+
+/** Makes the roles where it may, and grants each that exists what it needs. Returns those that are missing. */
+export async function grantRoles(client: Client): Promise<string[]> {
+  // Two at once would grant over each other.
+  await client.query(`select pg_advisory_xact_lock(hashtext('intake roles'))`);
+  const missing: string[] = [];
+  for (const [role, rights] of Object.entries(grants)) {
+    await client.query(createRole(role));
+    const { rowCount } = await client.query('select from pg_roles where rolname = $1', [role]);
+    if (rowCount === 0) missing.push(role);
+    else for (const right of rights) await client.query(`grant ${right} to ${role}`);
+  }
+  return missing;
+}
+
+/** Another database of the same cluster may have it already, or be making it at this moment. */
+function createRole(role: string): string {
+  return `do $$ begin
+    create role ${role} nologin;
+  exception when duplicate_object or unique_violation or insufficient_privilege then null;
+  end $$`;
+}
+
+/** What the role that is logged in may do beyond serving, as ends of the sentence "it …". */
+export async function surplusRights(pool: Pool): Promise<string[]> {
+  const { rows } = await pool.query<{ rights: string[] }>(`
+    select case when r.rolsuper then array['is a superuser'] else array_remove(array[
+      case when r.rolcreaterole then 'may create roles' end,
+      case when r.rolcreatedb then 'may create databases' end,
+      case when r.rolreplication then 'may read the whole database as a replica' end,
+      case when exists (
+        select from pg_class c where c.relnamespace = 'public'::regnamespace and pg_has_role(c.relowner, 'member')
+      ) then 'owns tables' end,
+      case when has_schema_privilege('public', 'create') then 'may create tables' end,
+      case when has_any_column_privilege('api_keys', 'select') then 'may read the hashes of all keys' end,
+      case when has_any_column_privilege('organisations', 'update') or has_any_column_privilege('api_keys', 'insert, update')
+        then 'may do what the operator does' end
+    ], null) end as rights
+    from pg_roles r where r.rolname = current_user`);
+  return rows[0]?.rights ?? [];
+}
+
+/** Whether the role that is logged in may do what the service does; of its rights, one that no other role has. */
+export async function mayServe(pool: Pool): Promise<boolean> {
+  const { rows } = await pool.query<{ may: boolean }>(
+    `select has_table_privilege('receipt_batches', 'insert') as may`,
+  );
+  return rows[0]?.may === true;
+}
+
+/** Whether the role that is logged in may do what the admin API does. */
+export async function mayAdminister(pool: Pool): Promise<boolean> {
+  const { rows } = await pool.query<{ may: boolean }>(`
+    select has_table_privilege('api_keys', 'insert') and has_table_privilege('organisations', 'insert')
+      and has_column_privilege('audit_log', 'act', 'insert') as may`);
+  return rows[0]?.may === true;
+}
+
+/** What the role that is logged in is set to, where the service cannot set it for its sessions. */
+export async function roleSettings(
+  pool: Pool,
+): Promise<{ readonly missingTimeouts: readonly string[]; readonly roundsDoubles: boolean }> {
+  const { rows } = await pool.query<{ missing: string[]; rounds: boolean }>(`
+    select array_remove(array[
+      case when current_setting('statement_timeout') = '0' then 'statement_timeout' end,
+      case when current_setting('idle_in_transaction_session_timeout') = '0'
+        then 'idle_in_transaction_session_timeout' end
+    ], null) as missing, current_setting('extra_float_digits')::integer < 1 as rounds`);
+  return { missingTimeouts: rows[0]?.missing ?? [], roundsDoubles: rows[0]?.rounds ?? false };
+}

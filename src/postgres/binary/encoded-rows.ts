@@ -1,0 +1,142 @@
+import type { Instant } from '../../registry/times.ts';
+import { arrayHeaderBytes, uuidArrayStride, viewOf } from './array-writer.ts';
+
+/**
+ * Rows as the statements take them: one binary array per column. Records are brought into this form as soon as they are
+ * checked, outside the heap: kept as objects until its batch was stored, what JSON.parse made of a body cost the
+ * collector more than all other work on it.
+ */
+export interface EncodedRows {
+  readonly count: number;
+  readonly arrays: readonly Buffer[];
+}
+
+/** Some of the rows, by their numbers, which ascend. */
+export function pickRows({ count, arrays }: EncodedRows, picked: readonly number[]): EncodedRows {
+  if (picked.length === count) return { count, arrays };
+  return { count: picked.length, arrays: arrays.map((array) => pickElements(array, picked)) };
+}
+
+/** Some of the elements of an array, by their numbers, which ascend. */
+export function pickElements(array: Buffer, wanted: readonly number[]): Buffer {
+  const view = viewOf(array);
+  const picked = Buffer.allocUnsafe(array.length);
+  array.copy(picked, 0, 0, arrayHeaderBytes);
+  picked.writeInt32BE(wanted.length, 12);
+  let from = arrayHeaderBytes;
+  let to = arrayHeaderBytes;
+  let row = 0;
+  for (const next of wanted) {
+    for (; row <= next; row++) {
+      const end = from + 4 + Math.max(0, view.getInt32(from));
+      if (row < next) from = end;
+      // Most values are short, and the call into Node's own copying would cost more than they do.
+      else if (end - from > 64) to += array.copy(picked, to, from, end);
+      else while (from < end) picked[to++] = array[from++] as number;
+      from = end;
+    }
+  }
+  // A few of many would keep the memory of all.
+  return to * 8 < array.length ? Buffer.from(picked.subarray(0, to)) : picked.subarray(0, to);
+}
+
+/** Two arrays of one type, one behind the other. */
+export function joinArrays(first: Buffer, second: Buffer): Buffer {
+  const joined = Buffer.concat([first, second.subarray(arrayHeaderBytes)]);
+  joined.writeInt32BE(first.readInt32BE(4) | second.readInt32BE(4), 4);
+  joined.writeInt32BE(first.readInt32BE(12) + second.readInt32BE(12), 12);
+  return joined;
+}
+
+/** The latest instant of an array, leaving out some of the rows; undefined if there is none. */
+export function latestInstant(
+  array: Buffer,
+  count: number,
+  isLeftOut: (row: number) => boolean,
+): Instant | undefined {
+  const view = viewOf(array);
+  let latest: Instant | undefined;
+  let at = arrayHeaderBytes;
+  for (let row = 0; row < count; row++) {
+    const isNull = view.getInt32(at) < 0;
+    at += 4;
+    if (isNull) continue;
+    if (!isLeftOut(row)) {
+      const instant = instantAt(view, at);
+      if (latest === undefined || instant > latest) latest = instant;
+    }
+    at += 8;
+  }
+  return latest;
+}
+
+/** A number where that is exact, for a bigint takes longer to make than all the rest. */
+function instantAt(view: DataView, at: number): Instant {
+  const instant = view.getInt32(at) * 0x1_0000_0000 + view.getUint32(at + 4);
+  return Number.isSafeInteger(instant) ? instant : view.getBigInt64(at);
+}
+
+/** The UUIDs of an array, null where there is none. */
+export function uuidsOf(array: Buffer, count: number): (string | null)[] {
+  const ids: (string | null)[] = [];
+  let at = arrayHeaderBytes;
+  for (let row = 0; row < count; row++) {
+    const isNull = array.readInt32BE(at) < 0;
+    ids.push(isNull ? null : uuidFrom(array, at + 4));
+    at += isNull ? 4 : uuidArrayStride;
+  }
+  return ids;
+}
+
+/** The UUID of a row, from an array that has no nulls. */
+export function uuidAt(array: Buffer, row: number): string {
+  return uuidFrom(array, arrayHeaderBytes + row * uuidArrayStride + 4);
+}
+
+/** The id of a row: its first column. */
+export function idAt({ arrays }: EncodedRows, row: number): string {
+  return uuidAt(arrays[0] as Buffer, row);
+}
+
+function uuidFrom(array: Buffer, at: number): string {
+  const hex = array.toString('hex', at, at + 16);
+  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`;
+}
+
+/** Rows that can be looked at one by one: where each value begins has been found once. */
+export class IndexedRows {
+  readonly #arrays: readonly Buffer[];
+  readonly #offsets: readonly Int32Array[];
+
+  constructor({ count, arrays }: EncodedRows) {
+    this.#arrays = arrays;
+    this.#offsets = arrays.map((array) => offsetsOf(array, count));
+  }
+
+  /** The value of a row in a column, with its length, as PostgreSQL gets it. */
+  valueAt(column: number, row: number): Buffer {
+    const offsets = this.#offsets[column] as Int32Array;
+    return (this.#arrays[column] as Buffer).subarray(offsets[row], offsets[row + 1]);
+  }
+
+  instantAt(column: number, row: number): Instant | undefined {
+    const value = this.valueAt(column, row);
+    return value.length === 4 ? undefined : instantAt(viewOf(value), 4);
+  }
+
+  isSameRow(row: number, others: IndexedRows, otherRow: number): boolean {
+    return this.#arrays.every((_, column) =>
+      this.valueAt(column, row).equals(others.valueAt(column, otherRow)),
+    );
+  }
+}
+
+function offsetsOf(array: Buffer, count: number): Int32Array {
+  const view = viewOf(array);
+  const offsets = new Int32Array(count + 1).fill(arrayHeaderBytes);
+  for (let row = 0; row < count; row++) {
+    const at = offsets[row] as number;
+    offsets[row + 1] = at + 4 + Math.max(0, view.getInt32(at));
+  }
+  return offsets;
+}

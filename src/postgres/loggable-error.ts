@@ -1,0 +1,41 @@
+import pg from 'pg';
+import { isUnavailable } from './pool.ts';
+
+export interface LoggedError {
+  readonly [key: string]: unknown;
+  readonly type: string;
+  readonly message: string;
+  /** Empty where the database is away: where we were then says nothing. */
+  readonly stack: string;
+}
+
+/**
+ * What an error may say in a log. PostgreSQL's messages and details quote values of rows, which may identify a person;
+ * of its errors only the codes and the names of objects are kept.
+ */
+export function serializeError(error: Error): LoggedError {
+  const stack = isUnavailable(error) ? '' : framesOf(error);
+  if (error instanceof pg.DatabaseError) {
+    const { code, table, column, constraint, routine } = error;
+    return { type: 'DatabaseError', message: `SQLSTATE ${code}`, table, column, constraint, routine, stack };
+  }
+  const { code } = error as { code?: string };
+  const cause = error.cause instanceof Error ? serializeError(error.cause) : undefined;
+  return { type: error.name, code, message: error.message, stack, ...(cause && { cause }) };
+}
+
+/** An error about the database in a word or two, without the values that PostgreSQL's messages quote. */
+export function causeOf(error: unknown): string {
+  if (error instanceof AggregateError) return causeOf(error.errors[0]);
+  const { code, message } = error as { code?: string; message: string };
+  // Our own words, which quote nothing.
+  if (code === 'IN001') return message;
+  return error instanceof pg.DatabaseError ? `SQLSTATE ${code}` : (code ?? message);
+}
+
+function framesOf(error: Error): string {
+  return (error.stack ?? '')
+    .split('\n')
+    .filter((line) => line.trimStart().startsWith('at '))
+    .join('\n');
+}

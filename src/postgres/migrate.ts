@@ -1,0 +1,73 @@
+import { runner } from 'node-pg-migrate';
+import pg from 'pg';
+import {
+  MigrationRefused,
+  migrationsTable,
+  noteChecksums,
+  readChecksums,
+  refuseChanged,
+} from './migration-checksums.ts';
+import type { Client, Pool } from './pool.ts';
+import { migrationsFolder as folder } from './schema-state.ts';
+import { inTransaction } from './transactions.ts';
+
+export interface Migrated {
+  /** The names of the migrations that were run. */
+  readonly applied: readonly string[];
+  /** The roles that could not be made. */
+  readonly missingRoles: readonly string[];
+}
+
+/**
+ * Brings the schema up to date, then has `grantRoles` say what the roles may do in it. Throws `MigrationRefused` before it
+ * does anything.
+ */
+export async function migrate(
+  databaseUrl: string,
+  grantRoles: (client: Client) => Promise<readonly string[]>,
+): Promise<Migrated> {
+  // A pooler refuses the option, which changes nothing, and so tells that it is there.
+  const pool = new pg.Pool({ connectionString: databaseUrl, max: 1, options: '-c statement_timeout=0' });
+  // An idle connection that breaks would end the process; the next statement opens another.
+  pool.on('error', () => {});
+  try {
+    await refuseOtherLogin(pool);
+    const checksums = await readChecksums(folder);
+    await refuseChanged(pool, checksums);
+    const run = await runner({
+      databaseUrl,
+      dir: folder,
+      direction: 'up',
+      migrationsTable,
+      advisoryLockMode: 'wait',
+      checkOrder: true,
+      // What fails is thrown as well, and told once, by the command.
+      logger: { info: () => {}, warn: () => {}, error: () => {} },
+    });
+    const missingRoles = await inTransaction(pool, async (client: Client) => {
+      await noteChecksums(client, checksums);
+      return grantRoles(client);
+    });
+    return { applied: run.map((migration) => migration.name), missingRoles };
+  } finally {
+    await pool.end();
+  }
+}
+
+/** The migrations alter tables, which takes their owner. */
+async function refuseOtherLogin(pool: Pool): Promise<void> {
+  const { rows } = await pool.query<{ login: string; owner: string | null; may: boolean }>(
+    `select quote_ident(current_user) as login, quote_ident(pg_get_userbyid(c.relowner)) as owner,
+       coalesce(pg_has_role(c.relowner, 'usage'), has_schema_privilege('public', 'create')) as may
+     from (select) as one left join pg_class c on c.oid = to_regclass($1)`,
+    [migrationsTable],
+  );
+  const [row] = rows;
+  if (!row || row.may) return;
+  throw new MigrationRefused(
+    row.owner === null
+      ? `the login ${row.login} may not create tables in this database; run migrate as the owner of the database, or let ` +
+          `the owner run: grant create on schema public to ${row.login}`
+      : `the login ${row.login} does not own the tables; run migrate as their owner, ${row.owner}`,
+  );
+}

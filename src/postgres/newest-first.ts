@@ -1,0 +1,47 @@
+import type { QueryResultRow } from 'pg';
+import type { Scalar } from '../registry/fields.ts';
+import type { Instant } from '../registry/times.ts';
+import { firstIdFrom } from '../registry/uuid-v7.ts';
+import type { Pool } from './pool.ts';
+
+/** A table whose ids are UUIDv7, so that their order is that of the time of receipt. */
+export interface TimedTable {
+  readonly name: string;
+  readonly id: string;
+  readonly columns: string;
+}
+
+/** What a list is asked for: where it begins and ends, and how many a page. Instants are times of receipt. */
+export interface AskedPage {
+  readonly from: Instant | undefined;
+  readonly to: Instant | undefined;
+  /** The last id of the page before. */
+  readonly cursor: string | undefined;
+  readonly limit: number;
+}
+
+/** A page of an organisation's rows that equal the filter, the newest first, and the cursor of the next page. */
+export async function newestFirst<R extends QueryResultRow>(
+  pool: Pool,
+  { name, id, columns }: TimedTable,
+  organisationId: string,
+  filter: Readonly<Record<string, Scalar | undefined>>,
+  { from, to, cursor, limit }: AskedPage,
+): Promise<{ readonly rows: R[]; readonly next: string | null }> {
+  const values: unknown[] = [organisationId];
+  const conditions = ['organisation_id = $1'];
+  const add = (condition: string, value: unknown) => {
+    if (value !== undefined) conditions.push(`${condition} $${values.push(value)}`);
+  };
+  for (const [field, value] of Object.entries(filter)) add(`${field} =`, value);
+  add(`${id} >=`, from === undefined ? undefined : firstIdFrom(from));
+  add(`${id} <`, to === undefined ? undefined : firstIdFrom(to));
+  add(`${id} <`, cursor);
+  // One more than asked for tells whether there is a next page. As a number, see `listApiKeys`.
+  const { rows } = await pool.query<R>(
+    `select ${columns} from ${name} where ${conditions.join(' and ')} order by ${id} desc limit ${Math.trunc(limit) + 1}`,
+    values,
+  );
+  const page = rows.slice(0, limit);
+  return { rows: page, next: rows.length > limit ? (page.at(-1)?.[id] as string) : null };
+}

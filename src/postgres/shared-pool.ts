@@ -1,0 +1,78 @@
+import { limits } from '../limits.ts';
+import { Turns } from '../turns.ts';
+import { type Client, isUnavailable, type OwnPool, type Pool } from './pool.ts';
+
+/**
+ * The connections that all organisations share. They take turns, and none has more than a share at once, so that whatever
+ * one of them asks for, another gets a connection soon. Who waits too long is told that the service is overloaded, which
+ * says nothing about the database.
+ */
+export class SharedPool {
+  readonly #pool: OwnPool;
+  readonly #turns: Turns;
+  #inUse = 0;
+  #allInUseSinceMs = 0;
+
+  constructor(pool: OwnPool) {
+    const atOnce = pool.options.max;
+    this.#pool = pool;
+    this.#turns = new Turns({
+      atOnce,
+      perOrganisationMax: Math.max(1, Math.floor(atOnce * limits.connectionShareMax)),
+      waitingMax: limits.connectionsWaitingMax,
+      waitMs: limits.connectionWaitMs,
+    });
+  }
+
+  /** Who waits for a connection. */
+  get waitingCount(): number {
+    return this.#turns.waitingCount;
+  }
+
+  /** For how long every connection has been in use and none has come back. */
+  get stalledMs(): number {
+    return this.#inUse < this.#pool.options.max ? 0 : performance.now() - this.#allInUseSinceMs;
+  }
+
+  for(organisationId: string): Pool {
+    const connect = () => this.#connect(organisationId);
+    const query = async (...statement: Parameters<Client['query']>) => {
+      const client = await connect();
+      try {
+        const result = await client.query(...statement);
+        client.release();
+        return result;
+      } catch (error) {
+        client.release(isUnavailable(error));
+        throw error;
+      }
+    };
+    return { connect, query } as unknown as Pool;
+  }
+
+  async #connect(organisationId: string): Promise<Client> {
+    const endTurn = await this.#beginTurn(organisationId);
+    try {
+      const client = await this.#pool.connect();
+      const release = client.release.bind(client);
+      client.release = (destroy) => {
+        release(destroy);
+        endTurn();
+      };
+      return client;
+    } catch (error) {
+      endTurn();
+      throw error;
+    }
+  }
+
+  async #beginTurn(organisationId: string): Promise<() => void> {
+    const endTurn = await this.#turns.begin(organisationId);
+    this.#inUse++;
+    this.#allInUseSinceMs = performance.now();
+    return () => {
+      this.#inUse--;
+      endTurn();
+    };
+  }
+}

@@ -1,0 +1,41 @@
+// receipts/: what became of each upload and replay.
+
+import type { ResourceType } from '../registry/resources.ts';
+import type { Warning } from '../registry/warnings.ts';
+
+/** The answer for a batch, as the client gets it and its receipt keeps it. */
+export interface BatchAnswer {
+  readonly batch: number;
+  readonly status: BatchStatus;
+  readonly data: {
+    readonly status: 'success' | 'partial' | 'error';
+    readonly type: ResourceType;
+    readonly message: string;
+    readonly request_id: string;
+    readonly batch_id: string;
+    readonly error: string | null;
+    readonly counts: Counts;
+    readonly errors: readonly RecordError[];
+    readonly stale: readonly number[];
+    readonly warnings: readonly Warning[];
+  };
+}
+
+export interface Counts {
+  readonly received: number;
+  readonly created: number;
+  readonly updated: number;
+  readonly unchanged: number;
+  readonly stale: number;
+  readonly failed: number;
+}
+
+export interface RecordError {
+  readonly index: number;
+  readonly id: string | null;
+  readonly field: string | null;
+  readonly code: string;
+  readonly message: string;
+}
+
+export type BatchStatus = 200 | 207 | 400 | 500;

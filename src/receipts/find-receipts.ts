@@ -1,0 +1,118 @@
+import { RequestError } from '../errors.ts';
+import { limits } from '../limits.ts';
+import { type AskedPage, newestFirst } from '../postgres/newest-first.ts';
+import type { Pool } from '../postgres/pool.ts';
+import {
+  dateTime,
+  type Field,
+  integer,
+  isUuid,
+  oneOf,
+  optional,
+  type Scalar,
+  text,
+  uuid,
+} from '../registry/fields.ts';
+import { resourceTypes } from '../registry/resources.ts';
+import { timeOfUuidV7 } from '../registry/uuid-v7.ts';
+import type { BatchAnswer, Counts } from './batch-answer.ts';
+import { answerOf, findReceipt, receiptTable, type StoredReceipt } from './receipts.ts';
+
+/** What is said of every receipt. */
+export interface ReceiptSummary {
+  readonly request_id: string;
+  readonly operation: 'upload' | 'replay';
+  readonly type: string | null;
+  readonly status: number;
+  readonly received: string;
+  readonly key_id: string;
+  readonly idempotency_key: string | null;
+  readonly body_bytes: number;
+  readonly duration_ms: number;
+  readonly batch_count: number;
+  readonly complete: boolean;
+  /** Numbers of the batches that are not stored: rolled back, never begun, or still to come. */
+  readonly missing_batches: readonly number[];
+  readonly counts: Counts;
+}
+
+export interface Receipt extends ReceiptSummary {
+  readonly batches: readonly BatchAnswer[];
+}
+
+function summaryOf(stored: StoredReceipt): ReceiptSummary {
+  const there = new Set(stored.batches);
+  const missing = Array.from({ length: stored.batch_count }, (_, at) => at + 1).filter(
+    (at) => !there.has(at),
+  );
+  const { received, created, updated, unchanged, stale, failed } = stored;
+  return {
+    request_id: stored.request_id,
+    operation: stored.operation,
+    type: stored.type,
+    status: stored.status,
+    received: timeOfUuidV7(stored.request_id),
+    key_id: stored.key_id,
+    idempotency_key: stored.idempotency_key,
+    body_bytes: stored.body_bytes,
+    duration_ms: stored.duration_ms,
+    batch_count: stored.batch_count,
+    complete: missing.length === 0,
+    missing_batches: missing,
+    counts: { received, created, updated, unchanged, stale, failed },
+  };
+}
+
+/**
+ * The receipt as JSON, piece by piece: the answers of a large replay come to 35 MB. Only batches that were on the receipt
+ * when it was looked up are among its answers, so that it does not contradict itself.
+ */
+export async function* receiptFor(
+  pool: Pool,
+  organisationId: string,
+  requestId: string,
+): AsyncGenerator<Buffer> {
+  const stored = isUuid(requestId) ? await findReceipt(pool, organisationId, requestId) : undefined;
+  if (!stored) throw new RequestError('receipt_not_found');
+  let next = `${JSON.stringify(summaryOf(stored)).slice(0, -1)},"batches":[`;
+  for (const [at, batch] of stored.batches.toSorted((a, b) => a - b).entries()) {
+    const found = await answerOf(pool, organisationId, requestId, batch);
+    // Its week was dropped in this moment.
+    if (!found) throw new RequestError('receipt_not_found');
+    yield Buffer.from(`${next}${at > 0 ? ',' : ''}${found.answer}`);
+    next = '';
+  }
+  yield Buffer.from(']}');
+}
+
+export const receiptFilters: Readonly<Record<string, Field>> = {
+  type: optional(oneOf(resourceTypes)),
+  status: optional(oneOf(['200', '207', '400'], { description: 'only those with this status' })),
+  idempotency_key: optional(text({ codePointsMax: limits.idempotencyKeyCharactersMax })),
+  from: optional(dateTime({ description: 'only those received at this time or later' })),
+  to: optional(dateTime({ description: 'only those received before this time' })),
+  cursor: optional(uuid({ description: 'the `next_cursor` of the previous page' })),
+  limit: optional(
+    integer({
+      minimum: 1,
+      maximum: limits.receiptsPerPageMax,
+      description: `receipts per page, default ${limits.receiptsPerPageDefault}`,
+    }),
+  ),
+};
+
+export interface ReceiptPage {
+  readonly requests: readonly ReceiptSummary[];
+  readonly next_cursor: string | null;
+}
+
+export async function receiptPage(
+  pool: Pool,
+  organisationId: string,
+  query: Readonly<Record<string, Scalar>>,
+): Promise<ReceiptPage> {
+  const { from, to, cursor, limit = limits.receiptsPerPageDefault, ...filter } = query;
+  const asked = { from, to, cursor, limit } as AskedPage;
+  const { rows, next } = await newestFirst<StoredReceipt>(pool, receiptTable, organisationId, filter, asked);
+  return { requests: rows.map(summaryOf), next_cursor: next };
+}

@@ -1,0 +1,182 @@
+import { limits } from '../limits.ts';
+import { type Client, isUnavailable, type Pool } from '../postgres/pool.ts';
+import { takeRows } from '../postgres/take-rows.ts';
+import { inOneTransaction } from '../postgres/transactions.ts';
+import type { Field } from '../registry/fields.ts';
+import { type Resource, type ResourceType, resources } from '../registry/resources.ts';
+import { LineBuffer } from './line-buffer.ts';
+import { perType, quote, tableOf } from './tables.ts';
+
+/** Which records are asked for. */
+export interface RecordsAsked {
+  readonly organisationId: string;
+  readonly type: ResourceType;
+  readonly includeDeleted: boolean;
+  /** Written at this instant or later; ISO 8601. */
+  readonly storedSince: string | undefined;
+  /** The value that each of these fields must have. */
+  readonly equal: Readonly<Record<string, string>>;
+  /** Only ids beyond this one. */
+  readonly after: string | undefined;
+}
+
+export interface RecordPage {
+  /** Each as JSON. */
+  readonly records: readonly string[];
+  /** Where the next page begins; null where there is none. */
+  readonly next: string | null;
+}
+
+/**
+ * The record in the row `r`, in JSON, every field by its name. PostgreSQL writes it: it takes 4 microseconds to a record
+ * more, but the one thread that all requests share takes 5 fewer, and does not make 15 strings of each. An instant is
+ * written as `2026-03-14 09:26:53.5+00`, with a blank, and an offset that is always this one; see pool.ts.
+ */
+const recordAsJson = 'row_to_json(r)::text as record';
+
+const fieldsAsRead = perType((type) => {
+  const { columns, types } = tableOf(type);
+  return columns
+    .map((column, at) =>
+      types[at] === 'timestamptz'
+        ? `replace(replace(${column}::text, ' ', 'T'), '+00', 'Z') as ${column}`
+        : column,
+    )
+    .join(', ');
+});
+
+/** One record as JSON. */
+export async function findRecord(
+  pool: Pool,
+  organisationId: string,
+  type: ResourceType,
+  id: string,
+): Promise<string | undefined> {
+  const table = tableOf(type);
+  const { rows } = await pool.query<{ record: string }>(
+    `select ${recordAsJson} from (
+       select ${fieldsAsRead(type)} from ${table.name} where organisation_id = $1 and ${table.id} = $2) r`,
+    [organisationId, id],
+  );
+  return rows[0]?.record;
+}
+
+/** One page. It is short where little matches: the search ends when its time is used up, and goes on with the next. */
+export async function readPage(pool: Pool, asked: RecordsAsked, limit: number): Promise<RecordPage> {
+  const deadline = performance.now() + limits.recordSearchMs;
+  const records: string[] = [];
+  let characters = 0;
+  let lastOfPage: string | null = null;
+  const take = (record: string, id: string) => {
+    characters += record.length;
+    if (records.push(record) === limit) lastOfPage = id;
+  };
+  for (let after = asked.after; ; ) {
+    // One more than asked for tells whether there is a next page.
+    const reached = await readNext(pool, { ...asked, after }, limit + 1 - records.length, take);
+    if (records.length > limit) return { records: records.slice(0, limit), next: lastOfPage };
+    if (reached === null || characters > limits.recordCharactersPerRead || performance.now() > deadline)
+      return { records, next: reached };
+    after = reached;
+  }
+}
+
+/**
+ * All of them, a line each, a query at a time: between two no connection is held, however slowly the reader takes what
+ * was found. Where a stretch of the table has none that match, a piece without bytes says that the search goes on.
+ */
+export async function* readLines(pool: Pool, asked: RecordsAsked): AsyncGenerator<Buffer> {
+  const lines = new LineBuffer();
+  for (let after: string | null | undefined = asked.after; after !== null; ) {
+    after = await readNext(pool, { ...asked, after }, limits.recordsPerRead, (record) => lines.add(record));
+    yield lines.take();
+  }
+}
+
+/**
+ * Takes up to `limit` matching records out of the next ones by id. There is no index that a filter could use, for every
+ * index makes uploads slower; so what is looked at is bounded instead. Returns the id up to which nothing was left out,
+ * null at the end.
+ */
+async function readNext(
+  pool: Pool,
+  asked: RecordsAsked,
+  limit: number,
+  take: (record: string, id: string) => void,
+): Promise<string | null> {
+  const count = Math.min(limit, recordsPerRead(asked.type));
+  let last = null as string | null;
+  const takeNext = (id: string, record: string) => {
+    last = id;
+    take(record, id);
+  };
+  const query = matching(asked, count);
+  const rowCount = await alongPrimaryKey(pool, (client) => takeRows(client, query, takeNext));
+  if (rowCount === count) return last;
+  const end = await endOfScan(pool, asked);
+  // Records that were added since the first statement bring the end nearer; what was taken must not be taken again.
+  return end !== null && last !== null && last > end ? last : end;
+}
+
+/**
+ * Runs a query that takes its rows in the order of the primary key. Where PostgreSQL takes an organisation for smaller
+ * than it is, as it does until a table that has grown is analysed, it would rather sort all of the organisation's records
+ * for each of these queries: 115 ms for 300,000, against 7.
+ */
+async function alongPrimaryKey<T>(pool: Pool, run: (client: Client) => Promise<T>): Promise<T> {
+  const client = await pool.connect();
+  try {
+    const forbidSorting = (on: Client) => on.query('set local enable_sort = off');
+    const [, result] = await inOneTransaction<unknown>(client, [forbidSorting, run]);
+    client.release();
+    return result as T;
+  } catch (error) {
+    client.release(isUnavailable(error));
+    throw error;
+  }
+}
+
+function matching(asked: RecordsAsked, count: number): { text: string; values: unknown[] } {
+  const { name, id, columns } = tableOf(asked.type);
+  const values: unknown[] = [asked.organisationId];
+  const add = (value: unknown) => `$${values.push(value)}`;
+  const scan = `
+        select ${columns.join(', ')}, stored_at from ${name}
+        where organisation_id = $1${asked.after === undefined ? '' : ` and ${id} > ${add(asked.after)}`}
+        order by ${id} limit ${limits.recordsPerScan}`;
+  const conditions = [
+    ...(asked.includeDeleted ? [] : ['not is_deleted']),
+    ...(asked.storedSince === undefined ? [] : [`stored_at >= ${add(asked.storedSince)}`]),
+    ...Object.entries(asked.equal).map(([field, value]) => `${quote(field)} = ${add(value)}`),
+  ];
+  const text = `
+    select r.${id}, ${recordAsJson} from (
+      select ${fieldsAsRead(asked.type)} from (${scan}) t
+      where ${conditions.join(' and ') || 'true'}
+      order by ${id} limit ${count}) r
+    order by r.${id}`;
+  return { text, values };
+}
+
+/** The last id that a scan looks at; null where it gets to the end of what there is. */
+async function endOfScan(pool: Pool, { organisationId, type, after }: RecordsAsked): Promise<string | null> {
+  const { name, id } = tableOf(type);
+  const text = `
+    select ${id} as id from ${name} where organisation_id = $1${after === undefined ? '' : ` and ${id} > $2`}
+    order by ${id} offset ${limits.recordsPerScan - 1} limit 1`;
+  const values = after === undefined ? [organisationId] : [organisationId, after];
+  const { rows } = await alongPrimaryKey(pool, (client) => client.query<{ id: string }>(text, values));
+  return rows[0]?.id ?? null;
+}
+
+/** How many records a query may bring, so that even the longest there can be fit into memory. */
+const recordsPerRead = perType((type) => {
+  const { fields }: Resource = resources[type];
+  const characters = Object.values(fields).reduce((sum, field) => sum + charactersMaxOf(field), 0);
+  return Math.min(limits.recordsPerRead, Math.floor(limits.recordCharactersPerRead / characters));
+});
+
+/** Every value but a text is about as long as a UUID. */
+function charactersMaxOf({ schema }: Field): number {
+  return 'maxLength' in schema ? Number(schema.maxLength) : 40;
+}

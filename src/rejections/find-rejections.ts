@@ -1,0 +1,213 @@
+// rejections/: failed records, kept, found and removed.
+
+import { limits } from '../limits.ts';
+import type { Pool } from '../postgres/pool.ts';
+import { inTransaction, retryConflicts } from '../postgres/transactions.ts';
+import {
+  type Field,
+  integer,
+  oneOf,
+  optional,
+  problemCodes,
+  type Scalar,
+  text,
+  uuid,
+} from '../registry/fields.ts';
+import { resourceTypes } from '../registry/resources.ts';
+import { timeOfUuidV7 } from '../registry/uuid-v7.ts';
+import { addKindChanges, countChange, listKinds, type Reasons } from './rejection-kinds.ts';
+import {
+  countByKind,
+  deleteRejections,
+  endsOfKinds,
+  kindIdsOf,
+  listIds,
+  pageOfRejections,
+  type RejectionFilter,
+  readExamples,
+  type StoredRejection,
+} from './rejections.ts';
+
+/** Which rejections are meant: the same everywhere. */
+export const rejectionFilters = {
+  type: optional(oneOf(resourceTypes)),
+  code: optional(oneOf(problemCodes, { description: 'only those with an error of this code' })),
+  field: optional(
+    text({
+      codePointsMax: limits.unknownFieldNameCharactersMax,
+      description: 'only those with an error in this field',
+    }),
+  ),
+  request_id: optional(uuid({ description: 'only those of this upload' })),
+} satisfies Record<string, Field>;
+
+export const rejectionPaging = {
+  cursor: optional(uuid({ description: 'the `next_cursor` of the previous page' })),
+  limit: optional(
+    integer({
+      minimum: 1,
+      maximum: limits.rejectionsPerPageMax,
+      description: `rejections per page, default ${limits.rejectionsPerPageDefault}`,
+    }),
+  ),
+} satisfies Record<string, Field>;
+
+/** A page as JSON. What was sent is put there as it is kept: read and written anew, it might not be the same. */
+export async function rejectionPage(
+  pool: Pool,
+  organisationId: string,
+  query: Readonly<Record<string, Scalar>>,
+): Promise<string> {
+  const { cursor, limit: asked, ...filter } = query;
+  const limit = asked === undefined ? limits.rejectionsPerPageDefault : Number(asked);
+  const { rejections, more } = await pageOfRejections(
+    pool,
+    organisationId,
+    filter as RejectionFilter,
+    { after: cursor as string | undefined, limit },
+    limits.rejectionPageBytesMax,
+  );
+  const written = rejections.map((rejection) => {
+    const head = JSON.stringify(headOf(rejection));
+    return `${head.slice(0, -1)},"record":${rejection.record ?? 'null'}}`;
+  });
+  const next = more ? (rejections.at(-1)?.rejection_id ?? null) : null;
+  return `{"rejections":[${written.join(',')}],"next_cursor":${JSON.stringify(next)}}`;
+}
+
+function headOf({ rejection_id, type, request_id, index, record_id, ...reasons }: StoredRejection) {
+  const rejected = timeOfUuidV7(rejection_id);
+  return { rejection_id, type, request_id, index, id: record_id, rejected, errors: errorsOf(reasons) };
+}
+
+function errorsOf({ fields, codes, messages }: Reasons) {
+  return codes.map((code, at) => ({ field: fields[at] || null, code, message: messages[at] ?? '' }));
+}
+
+/** Rejections of one type with one reason. `first` and `last` are ids, which are times; the first is the example. */
+interface Group {
+  readonly type: string;
+  readonly code: string;
+  readonly field: string | null;
+  readonly message: string;
+  count: number;
+  first: string;
+  last: string;
+}
+
+export async function rejectionSummary(pool: Pool, organisationId: string, filter: RejectionFilter) {
+  const groups = (await groupsOf(pool, organisationId, filter))
+    .sort((a, b) => b.count - a.count || (nameOf(a) < nameOf(b) ? -1 : 1))
+    .slice(0, limits.rejectionGroupsMax);
+  const ids = groups.map(({ first }) => first);
+  const examples = await readExamples(pool, organisationId, ids);
+  const byId = new Map(examples.map((example) => [example.rejection_id, example]));
+  const rejections = groups.map(({ type, code, field, message, count, first, last }) => {
+    const example = byId.get(first);
+    return {
+      type,
+      code,
+      field,
+      count,
+      first_seen: timeOfUuidV7(first),
+      last_seen: timeOfUuidV7(last),
+      // It may have left since it was counted.
+      example: example
+        ? {
+            rejection_id: example.rejection_id,
+            request_id: example.request_id,
+            index: example.index,
+            id: example.record_id,
+            message,
+          }
+        : null,
+    };
+  });
+  return { rejections };
+}
+
+function nameOf({ type, code, field }: Group): string {
+  return [type, code, field].join(' ');
+}
+
+/** A record that failed for several reasons is in the group of each. */
+async function groupsOf(pool: Pool, organisationId: string, filter: RejectionFilter): Promise<Group[]> {
+  const { code, field, request_id } = filter;
+  const kinds = (await listKinds(pool, organisationId, filter)).slice(0, limits.rejectionKindsSummarisedMax);
+  const counted = request_id === undefined ? undefined : await countByKind(pool, organisationId, request_id);
+  const ends =
+    counted ??
+    (await endsOfKinds(
+      pool,
+      organisationId,
+      kinds.map(({ kind_id }) => kind_id),
+    ));
+  const groups = new Map<string, Group>();
+  for (const { kind_id, type, count, ...reasons } of kinds) {
+    const end = ends.get(kind_id);
+    if (!end) continue;
+    for (const error of errorsOf(reasons)) {
+      if ((code ?? error.code) !== error.code || (field ?? error.field) !== error.field) continue;
+      const group = {
+        ...error,
+        type,
+        count: counted?.get(kind_id)?.count ?? count,
+        first: end.first,
+        last: end.last,
+      };
+      const known = groups.get(nameOf(group));
+      if (!known) groups.set(nameOf(group), group);
+      else {
+        known.count += group.count;
+        if (group.first < known.first) known.first = group.first;
+        if (group.last > known.last) known.last = group.last;
+      }
+    }
+  }
+  return [...groups.values()];
+}
+
+/** How many match. */
+export async function countRejections(
+  pool: Pool,
+  organisationId: string,
+  filter: RejectionFilter,
+): Promise<number> {
+  const { request_id } = filter;
+  const kinds = await listKinds(pool, organisationId, filter);
+  const counted = request_id === undefined ? undefined : await countByKind(pool, organisationId, request_id);
+  return kinds.reduce(
+    (sum, { kind_id, count }) => sum + (counted ? (counted.get(kind_id)?.count ?? 0) : count),
+    0,
+  );
+}
+
+/** Removes what matches, so many at a time that no transaction is long; returns how many there were. */
+export async function discardRejections(
+  pool: Pool,
+  organisationId: string,
+  filter: RejectionFilter,
+): Promise<number> {
+  const kindIds = await kindIdsOf(pool, organisationId, filter);
+  let discarded = 0;
+  for (let after: string | undefined; ; ) {
+    const range = { after, limit: limits.rejectionsPerDiscard };
+    const ids = await listIds(pool, organisationId, filter, kindIds, range);
+    if (ids.length === 0) return discarded;
+    discarded += await discard(pool, organisationId, ids);
+    // From there on, for what was removed a moment ago would have to be passed over again and again.
+    after = ids.at(-1);
+  }
+}
+
+async function discard(pool: Pool, organisationId: string, ids: readonly string[]): Promise<number> {
+  return retryConflicts(() =>
+    inTransaction(pool, async (client, sendLast) => {
+      const gone = await deleteRejections(client, organisationId, ids);
+      const changes = new Map<string, number>();
+      for (const kindId of gone.values()) countChange(changes, kindId, -1);
+      sendLast((last) => addKindChanges(last, organisationId, changes));
+      return gone.size;
+    }),
+  );
+}

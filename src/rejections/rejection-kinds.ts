@@ -1,0 +1,145 @@
+import { createHash } from 'node:crypto';
+import { limits } from '../limits.ts';
+import type { Client, Pool } from '../postgres/pool.ts';
+
+/** What is wrong with a record: for each bad field its name (empty for the record as a whole), code and message. */
+export interface Reasons {
+  readonly fields: readonly string[];
+  readonly codes: readonly string[];
+  readonly messages: readonly string[];
+}
+
+/** The rejections of a type that have the same reasons. */
+export interface RejectionKind extends Reasons {
+  readonly kind_id: string;
+}
+
+/** The same reasons make the same kind, in whichever process. */
+export function kindOf(type: string, reasons: Reasons): RejectionKind {
+  const { fields, codes, messages } = reasons;
+  const hash = createHash('sha256')
+    .update(JSON.stringify([type, fields, codes, messages]))
+    .digest('hex');
+  const parts = [
+    hash.slice(0, 8),
+    hash.slice(8, 12),
+    hash.slice(12, 16),
+    hash.slice(16, 20),
+    hash.slice(20, 32),
+  ];
+  return { kind_id: parts.join('-'), fields, codes, messages };
+}
+
+/**
+ * Makes sure that the kinds are there. Those that are known are left out first: `on conflict` locks each row that it meets,
+ * so uploads that fail for the same reason would queue, and deadlock with the roll-up. The rest go in the order of their
+ * ids, for others may be storing the same.
+ */
+export async function storeKinds(
+  client: Client,
+  organisationId: string,
+  type: string,
+  kinds: readonly RejectionKind[],
+): Promise<void> {
+  await client.query({
+    name: 'store rejection kinds',
+    text: `
+      insert into rejection_kinds as t (organisation_id, kind_id, type, fields, codes, messages, used_at)
+      select o.organisation_id, k.kind_id, $2, k.fields, k.codes, k.messages, $4::timestamptz
+      from organisations o
+      cross join json_to_recordset($3::json) as k(kind_id uuid, fields text[], codes text[], messages text[])
+      where o.organisation_id = $1 and not exists (
+        -- offset 0: each by itself, whatever the table was like when this was planned.
+        select from rejection_kinds known where known.organisation_id = $1 and known.kind_id = k.kind_id
+          and known.used_at > $4::timestamptz - interval '1 hour' offset 0)
+      order by k.kind_id
+      on conflict (organisation_id, kind_id) do update set used_at = excluded.used_at
+      where t.used_at < excluded.used_at - interval '1 hour'`,
+    values: [organisationId, type, JSON.stringify(kinds), new Date()],
+  });
+}
+
+/** Whether an organisation has as many kinds as it may. */
+export async function hasAllKinds(client: Client, organisationId: string): Promise<boolean> {
+  const { rows } = await client.query<{ has_all: boolean }>({
+    name: 'has all rejection kinds',
+    text: `
+      select count(*) = ${limits.rejectionKindsMax} as has_all from (
+        select from rejection_kinds where organisation_id = $1 limit ${limits.rejectionKindsMax}) as kinds`,
+    values: [organisationId],
+  });
+  return rows[0]?.has_all === true;
+}
+
+/** By how many the rejections of each kind have become more or fewer. */
+export type KindChanges = ReadonlyMap<string, number>;
+
+export function countChange(changes: Map<string, number>, kindId: string, difference: number): void {
+  changes.set(kindId, (changes.get(kindId) ?? 0) + difference);
+}
+
+/** Notes differences, in the transaction that made them. */
+export async function addKindChanges(
+  client: Client,
+  organisationId: string,
+  changes: KindChanges,
+): Promise<void> {
+  const changed = [...changes].filter(([, rejections]) => rejections !== 0);
+  if (changed.length === 0) return;
+  await client.query({
+    name: 'add rejection count changes',
+    text: `
+      insert into rejection_count_changes (organisation_id, kind_id, rejections)
+      select o.organisation_id, c.kind_id, c.rejections
+      from organisations o cross join unnest($2::uuid[], $3::bigint[]) as c(kind_id, rejections)
+      where o.organisation_id = $1`,
+    values: [organisationId, changed.map(([kindId]) => kindId), changed.map(([, rejections]) => rejections)],
+  });
+}
+
+/** Of which kinds rejections are asked for. */
+export interface KindFilter {
+  readonly type?: string;
+  readonly code?: string;
+  readonly field?: string;
+}
+
+export interface CountedKind extends RejectionKind {
+  readonly type: string;
+  readonly count: number;
+}
+
+/** The kinds of which there are rejections, the most frequent first, and how many of each. */
+export async function listKinds(
+  pool: Pool | Client,
+  organisationId: string,
+  { type, code, field }: KindFilter,
+): Promise<CountedKind[]> {
+  const { rows } = await pool.query<RejectionKind & { type: string; count: string }>({
+    name: 'list rejection kinds',
+    text: `
+      select k.kind_id, k.type, k.fields, k.codes, k.messages, k.rejections + coalesce(c.rejections, 0) as count
+      from rejection_kinds k
+      left join (
+        select kind_id, sum(rejections) as rejections from rejection_count_changes
+        where organisation_id = $1 group by kind_id) c on c.kind_id = k.kind_id
+      where k.organisation_id = $1 and k.rejections + coalesce(c.rejections, 0) > 0
+        and ($2::text is null or k.type = $2)
+        -- Of one and the same bad field, where both are given.
+        and (($3::text is null and $4::text is null) or exists (
+          select from unnest(k.codes, k.fields) as bad(code, field)
+          where bad.code = coalesce($3, bad.code) and bad.field = coalesce($4, bad.field)))
+      order by count desc, k.kind_id`,
+    values: [organisationId, type ?? null, code ?? null, field ?? null],
+  });
+  return rows.map(({ count, ...kind }) => ({ ...kind, count: Number(count) }));
+}
+
+/** How many rejections there are of all organisations. */
+export async function countAllRejections(pool: Pool): Promise<number> {
+  const { rows } = await pool.query<{ count: string }>(
+    `select (select coalesce(sum(rejections), 0) from rejection_kinds)
+       + (select coalesce(sum(rejections), 0) from rejection_count_changes) as count`,
+  );
+  return Number(rows[0]?.count ?? 0);
+}

@@ -1,0 +1,265 @@
+import type { EncodedRows } from '../postgres/binary/encoded-rows.ts';
+import type { Client, Pool } from '../postgres/pool.ts';
+import type { ResourceType } from '../registry/resources.ts';
+import { firstUuid } from '../registry/uuid-v7.ts';
+import { type KindFilter, listKinds, type Reasons } from './rejection-kinds.ts';
+
+/**
+ * None of these statements has a name: PostgreSQL keeps the plan of one that has, and what was planned while there were no
+ * rejections would read all of them when there are a million.
+ */
+
+export interface RejectionFilter extends KindFilter {
+  readonly request_id?: string;
+}
+
+export interface StoredRejection extends Reasons {
+  readonly rejection_id: string;
+  readonly type: ResourceType;
+  readonly kind_id: string;
+  readonly request_id: string;
+  readonly index: number;
+  readonly record_id: string | null;
+  readonly record: string | null;
+}
+
+/** Oldest first, from after an id on. */
+export interface RejectionRange {
+  readonly after: string | undefined;
+  readonly limit: number;
+}
+
+/**
+ * The ids of the next rejections that match, found in the one index that leads to few others: by request, by kind where
+ * reasons are asked for, by type, or by id. `kindIds` says which kinds are meant; without it, all. What is equal is asked
+ * for as a range and ordered by, so that no other index will do: with an equation PostgreSQL may walk along the ids
+ * instead, and read a million for a type that has none.
+ */
+export async function listIds(
+  pool: Pool | Client,
+  organisationId: string,
+  { type, request_id }: Pick<RejectionFilter, 'type' | 'request_id'>,
+  kindIds: readonly string[] | undefined,
+  { after, limit }: RejectionRange,
+): Promise<string[]> {
+  const values: unknown[] = [organisationId, after ?? firstUuid];
+  // As a number, see `listApiKeys`.
+  const most = `limit ${Math.trunc(limit)}`;
+  const add = (value: unknown) => `$${values.push(value)}`;
+  const next = (column: string, value: string, more = '') => `(
+    select rejection_id from rejections
+    where organisation_id = $1 and (${column}, rejection_id) > (${value}, $2) and ${column} <= ${value} ${more}
+    order by ${column}, rejection_id ${most}) as next`;
+  let from: string;
+  if (request_id !== undefined) {
+    // A kind is of one type. `is true` keeps either from being looked up in an index of its own.
+    let more = '';
+    if (kindIds !== undefined) more = `and (kind_id = any(${add(kindIds)}::uuid[])) is true`;
+    else if (type !== undefined) more = `and (type = ${add(type)}) is true`;
+    from = next('request_id', `${add(request_id)}::uuid`, more);
+  } else if (kindIds !== undefined)
+    from = `unnest(${add(kindIds)}::uuid[]) as k(id) cross join lateral ${next('kind_id', 'k.id')}`;
+  else if (type !== undefined) from = next('type', `${add(type)}::text`);
+  else from = 'rejections where organisation_id = $1 and rejection_id > $2';
+  const { rows } = await pool.query<{ rejection_id: string }>(
+    `select rejection_id from ${from} order by rejection_id ${most}`,
+    values,
+  );
+  return rows.map(({ rejection_id }) => rejection_id);
+}
+
+/** The kinds that a filter means; undefined where it means all. */
+export async function kindIdsOf(
+  pool: Pool | Client,
+  organisationId: string,
+  { type, code, field }: RejectionFilter,
+): Promise<string[] | undefined> {
+  if (code === undefined && field === undefined) return undefined;
+  const kinds = await listKinds(pool, organisationId, {
+    ...(type !== undefined && { type }),
+    ...(code !== undefined && { code }),
+    ...(field !== undefined && { field }),
+  });
+  return kinds.map(({ kind_id }) => kind_id);
+}
+
+/** Those with these ids, in their order, as far as their records do not come to more than so many bytes. */
+export async function readRejections(
+  pool: Pool | Client,
+  organisationId: string,
+  ids: readonly string[],
+  bytesMax: number,
+): Promise<StoredRejection[]> {
+  const { rows } = await pool.query<StoredRejection>({
+    text: `
+      select rejection_id, r.type, kind_id, request_id, index, record_id, record, fields, codes, messages
+      from (
+        select *, sum(octet_length(record)) over (order by rejection_id) - octet_length(record) as before
+        from rejections where organisation_id = $1 and rejection_id = any($2::uuid[])) as r
+      join rejection_kinds using (organisation_id, kind_id)
+      where organisation_id = $1 and (before is null or before < $3)
+      order by rejection_id`,
+    values: [organisationId, ids, bytesMax],
+  });
+  return rows;
+}
+
+/** The same without their records and reasons. */
+export async function readExamples(
+  pool: Pool,
+  organisationId: string,
+  ids: readonly string[],
+): Promise<Pick<StoredRejection, 'rejection_id' | 'request_id' | 'index' | 'record_id'>[]> {
+  const { rows } = await pool.query<StoredRejection>(
+    `select rejection_id, request_id, index, record_id from rejections
+     where organisation_id = $1 and rejection_id = any($2::uuid[])`,
+    [organisationId, ids],
+  );
+  return rows;
+}
+
+/** A page of them, ended early where their records come to more than so many bytes; and whether there are more. */
+export async function pageOfRejections(
+  pool: Pool,
+  organisationId: string,
+  filter: RejectionFilter,
+  { after, limit }: RejectionRange,
+  bytesMax: number,
+): Promise<{ readonly rejections: readonly StoredRejection[]; readonly more: boolean }> {
+  const kindIds = await kindIdsOf(pool, organisationId, filter);
+  const ids = await listIds(pool, organisationId, filter, kindIds, { after, limit: limit + 1 });
+  const rejections = await readRejections(pool, organisationId, ids.slice(0, limit), bytesMax);
+  return { rejections, more: rejections.length < ids.length };
+}
+
+/** Of one request's rejections, how many there are of each kind, and the first and the last of them. */
+export async function countByKind(
+  pool: Pool,
+  organisationId: string,
+  requestId: string,
+): Promise<Map<string, { readonly count: number; readonly first: string; readonly last: string }>> {
+  const { rows } = await pool.query<{ kind_id: string; count: number; first: string; last: string }>({
+    text: `
+      select kind_id, count(*)::integer as count, min(rejection_id::text) as first, max(rejection_id::text) as last
+      from rejections where organisation_id = $1 and request_id = $2 group by kind_id`,
+    values: [organisationId, requestId],
+  });
+  return new Map(rows.map(({ kind_id, ...counted }) => [kind_id, counted]));
+}
+
+/** The first and the last rejection of each kind. */
+export async function endsOfKinds(
+  pool: Pool,
+  organisationId: string,
+  kindIds: readonly string[],
+): Promise<Map<string, { readonly first: string; readonly last: string }>> {
+  const end = (direction: 'asc' | 'desc') =>
+    `(select rejection_id from rejections where organisation_id = $1 and kind_id = k.id
+        order by rejection_id ${direction} limit 1)`;
+  const { rows } = await pool.query<{ kind_id: string; first: string | null; last: string | null }>({
+    text: `select k.id as kind_id, ${end('asc')} as first, ${end('desc')} as last from unnest($2::uuid[]) as k(id)`,
+    values: [organisationId, kindIds],
+  });
+  return new Map(
+    rows.flatMap(({ kind_id, first, last }) => (first && last ? [[kind_id, { first, last }] as const] : [])),
+  );
+}
+
+/** A rejection of a record that has been sent again. */
+export interface EarlierRejection {
+  readonly rejection_id: string;
+  readonly record_id: string;
+  /** Whether what was sent settles it: it does not where the rejection is of a newer version. */
+  readonly is_settled: boolean;
+}
+
+/**
+ * Locks the rejections of records, in the order of their ids and after the records, so that no two transactions wait for
+ * each other. `sent` has the records' ids and, in a second array, what `updated` is of each.
+ */
+export async function lockRejectionsOf(
+  client: Client,
+  organisationId: string,
+  type: ResourceType,
+  sent: EncodedRows,
+): Promise<EarlierRejection[]> {
+  const { rows } = await client.query<EarlierRejection>({
+    // Each is looked for by itself (`offset 0`): planned as a join, all rejections of the type were compared with all ids.
+    text: `
+      select r.rejection_id, r.record_id, (r.updated > f.updated) is not true as is_settled
+      from (
+        select x.rejection_id, s.updated
+        from unnest($3::uuid[], $4::timestamptz[]) as s(id, updated)
+        cross join lateral (
+          select rejection_id from rejections where organisation_id = $1 and type = $2 and record_id = s.id offset 0) as x
+        offset 0) as f
+      join rejections r on r.organisation_id = $1 and r.rejection_id = f.rejection_id
+      order by r.rejection_id for update of r`,
+    values: [organisationId, type, ...sent.arrays],
+  });
+  return rows;
+}
+
+/** Locks rejections until the transaction ends, in the order of their ids; returns which are there. */
+export async function lockRejections(
+  client: Client,
+  organisationId: string,
+  ids: readonly string[],
+): Promise<Set<string>> {
+  const { rows } = await client.query<{ rejection_id: string }>({
+    text: `
+      select rejection_id from rejections where organisation_id = $1 and rejection_id = any($2::uuid[])
+      order by rejection_id for update`,
+    values: [organisationId, ids],
+  });
+  return new Set(rows.map(({ rejection_id }) => rejection_id));
+}
+
+/** Removes rejections; returns those that were there, each with its kind. */
+export async function deleteRejections(
+  client: Client,
+  organisationId: string,
+  ids: readonly string[],
+): Promise<Map<string, string>> {
+  const { rows } = await client.query<{ rejection_id: string; kind_id: string }>({
+    text: `
+      delete from rejections where organisation_id = $1 and rejection_id in (
+        select rejection_id from rejections where organisation_id = $1 and rejection_id = any($2::uuid[])
+        order by rejection_id for update)
+      returning rejection_id, kind_id`,
+    values: [organisationId, ids],
+  });
+  return new Map(rows.map(({ rejection_id, kind_id }) => [rejection_id, kind_id]));
+}
+
+/** Gives rejections another kind. */
+export async function changeKinds(
+  client: Client,
+  organisationId: string,
+  rejectionIds: readonly string[],
+  kindIds: readonly string[],
+): Promise<void> {
+  await client.query({
+    text: `
+      update rejections t set kind_id = i.kind_id
+      from unnest($2::uuid[], $3::uuid[]) as i(rejection_id, kind_id)
+      where t.organisation_id = $1 and t.rejection_id = i.rejection_id`,
+    values: [organisationId, rejectionIds, kindIds],
+  });
+}
+
+/** Which of the types have rejections. */
+export async function typesRejected(
+  pool: Pool,
+  organisationId: string,
+  types: readonly ResourceType[],
+): Promise<ResourceType[]> {
+  const { rows } = await pool.query<{ type: ResourceType }>({
+    text: `
+      select t.type from unnest($2::text[]) with ordinality as t(type, position)
+      where exists (select from rejections where organisation_id = $1 and type = t.type)
+      order by t.position`,
+    values: [organisationId, types],
+  });
+  return rows.map(({ type }) => type);
+}

@@ -1,0 +1,194 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { setTimeout as sleep } from 'node:timers/promises';
+import {
+  type Context,
+  ROOT_CONTEXT,
+  type Span,
+  type SpanContext,
+  SpanKind,
+  SpanStatusCode,
+  type Tracer,
+  trace,
+} from '@opentelemetry/api';
+import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http';
+import { detectResources, envDetector, resourceFromAttributes } from '@opentelemetry/resources';
+import {
+  BasicTracerProvider,
+  BatchSpanProcessor,
+  ParentBasedSampler,
+  type SpanExporter,
+  TraceIdRatioBasedSampler,
+} from '@opentelemetry/sdk-trace-base';
+import { limits } from '../limits.ts';
+import { statementLabel } from '../metrics/statement-label.ts';
+import type { Attributes, Step } from './step.ts';
+
+export interface TracesOptions {
+  readonly version: string;
+  /** Whether OTEL_TRACES_SAMPLER says which requests are traced; otherwise it is a few, and those that the caller traces. */
+  readonly hasSampler: boolean;
+  /** Is told when spans cannot be sent, and when they can again. */
+  readonly onExport: (succeeded: boolean, error: Error | undefined) => void;
+}
+
+/** What the log says of a request, and a span as well. */
+interface Answered {
+  readonly status: number;
+  readonly code: string | undefined;
+  readonly organisation_id: string | undefined;
+}
+
+/**
+ * The spans of one process. They are made by hand at the few places where time goes: instrumenting every library would
+ * make more of them, cost more, and put statements with their values in them. A span holds durations, counts and ids.
+ */
+export class Traces {
+  readonly #current = new AsyncLocalStorage<Context | undefined>();
+  readonly #provider: BasicTracerProvider;
+  readonly #tracer: Tracer;
+
+  constructor({ version, hasSampler, onExport }: TracesOptions) {
+    const own = resourceFromAttributes({ 'service.name': 'intake-server', 'service.version': version });
+    const root = new TraceIdRatioBasedSampler(limits.tracedRatio);
+    this.#provider = new BasicTracerProvider({
+      resource: own.merge(detectResources({ detectors: [envDetector] })),
+      ...(!hasSampler && { sampler: new ParentBasedSampler({ root }) }),
+      spanProcessors: [new BatchSpanProcessor(telling(new OTLPTraceExporter(), onExport))],
+    });
+    this.#tracer = this.#provider.getTracer('intake-server');
+  }
+
+  /** Begins the span of a request, under the one of its caller where there is one. */
+  beginRequest(
+    name: string,
+    traceparent: string | string[] | undefined,
+    attributes: Attributes,
+  ): RequestTrace {
+    const caller = callerOf(traceparent);
+    const parent = caller ? trace.setSpanContext(ROOT_CONTEXT, caller) : ROOT_CONTEXT;
+    const span = this.#tracer.startSpan(name, { kind: SpanKind.SERVER, attributes }, parent);
+    return new RequestTrace(this, span, caller !== undefined);
+  }
+
+  /** A part of whatever is being traced. */
+  step: Step = async (name, work, attributes) => {
+    const parent = this.#current.getStore();
+    if (!parent) return work();
+    const span = this.#tracer.startSpan(name, attributes && { attributes }, parent);
+    return this.#run(span, parent, work);
+  };
+
+  /** A statement, without its values; returns how to end it. */
+  beginStatement(name: string): (() => void) | undefined {
+    const parent = this.#current.getStore();
+    if (!parent) return undefined;
+    const options = { kind: SpanKind.CLIENT, attributes: { 'db.system.name': 'postgresql' } };
+    const span = this.#tracer.startSpan(statementLabel(name), options, parent);
+    return () => span.end();
+  }
+
+  /** Where the caller is in its trace; undefined where it is not traced. */
+  get current(): Context | undefined {
+    return this.#current.getStore();
+  }
+
+  /** Runs `work` as part of what is given, or, where nothing is, of no trace at all. */
+  within<T>(context: Context | undefined, work: () => T): T {
+    return this.#current.run(context, work);
+  }
+
+  /**
+   * Writes for several requests at once. The span is part of the first that is traced; it and the others are linked.
+   */
+  flush(callers: readonly (Context | undefined)[], work: () => Promise<void>): Promise<void> {
+    const [first, ...others] = callers
+      .filter((caller) => caller !== undefined)
+      .slice(0, limits.tracedLinksMax);
+    if (!first) return this.within(undefined, work);
+    const spans = others.flatMap((caller) => trace.getSpan(caller) ?? []);
+    const links = spans.map((span) => ({ context: span.spanContext() }));
+    const attributes = { 'intake.interactions': callers.length };
+    const span = this.#tracer.startSpan('flush interactions', { attributes, links }, first);
+    for (const other of spans) other.addLink({ context: span.spanContext() });
+    return this.#run(span, first, work);
+  }
+
+  async #run<T>(span: Span, parent: Context, work: () => Promise<T>): Promise<T> {
+    try {
+      return await this.within(trace.setSpan(parent, span), work);
+    } catch (error) {
+      fail(span, error);
+      throw error;
+    } finally {
+      span.end();
+    }
+  }
+
+  /** Sends what is left, in the time there is: a collector that is away must not hold up the stop. */
+  async close(): Promise<void> {
+    const sent = this.#provider.shutdown().catch(() => {});
+    await Promise.race([sent, sleep(limits.tracesStopMs, undefined, { ref: false })]);
+  }
+}
+
+/** One request, from its headers to the end of its answer. */
+export class RequestTrace {
+  readonly #traces: Traces;
+  readonly #span: Span;
+  readonly #context: Context | undefined;
+  /** For the log: undefined where nobody could find anything under it. */
+  readonly traceId: string | undefined;
+
+  constructor(traces: Traces, span: Span, hasCaller: boolean) {
+    this.#traces = traces;
+    this.#span = span;
+    this.#context = span.isRecording() ? trace.setSpan(ROOT_CONTEXT, span) : undefined;
+    this.traceId = this.#context || hasCaller ? span.spanContext().traceId : undefined;
+  }
+
+  within<T>(work: () => T): T {
+    return this.#traces.within(this.#context, work);
+  }
+
+  step: Step = (name, work, attributes) => this.within(() => this.#traces.step(name, work, attributes));
+
+  end({ status, code, organisation_id }: Answered): void {
+    if (!this.#context) return;
+    this.#span.setAttribute('http.response.status_code', status);
+    if (organisation_id !== undefined) this.#span.setAttribute('intake.organisation_id', organisation_id);
+    if (code !== undefined) this.#span.setAttribute('error.type', code);
+    if (status >= 500) this.#span.setStatus({ code: SpanStatusCode.ERROR });
+    this.#span.end();
+  }
+}
+
+/** A code and no message: messages of PostgreSQL quote values. */
+function fail(span: Span, error: unknown): void {
+  const { code, name } = error as { code?: unknown; name?: string };
+  span.setAttribute('error.type', typeof code === 'string' ? code : (name ?? 'Error'));
+  span.setStatus({ code: SpanStatusCode.ERROR });
+}
+
+/** The caller's place in its trace, by the header `traceparent` (W3C Trace Context). */
+function callerOf(traceparent: string | string[] | undefined): SpanContext | undefined {
+  const read =
+    typeof traceparent === 'string'
+      ? /^(?!ff)[\da-f]{2}-(?!0{32})([\da-f]{32})-(?!0{16})([\da-f]{16})-([\da-f]{2})(-|$)/.exec(traceparent)
+      : null;
+  if (!read) return undefined;
+  const [, traceId = '', spanId = '', flags = ''] = read;
+  return { traceId, spanId, traceFlags: Number.parseInt(flags, 16) & 1, isRemote: true };
+}
+
+function telling(exporter: OTLPTraceExporter, tell: TracesOptions['onExport']): SpanExporter {
+  return {
+    export(spans, done) {
+      exporter.export(spans, (result) => {
+        tell(result.code === 0, result.error);
+        done(result);
+      });
+    },
+    forceFlush: () => exporter.forceFlush(),
+    shutdown: () => exporter.shutdown(),
+  };
+}

@@ -1,0 +1,115 @@
+import { RequestError } from './errors.ts';
+
+export interface TurnsOptions {
+  /** How many may work at once. */
+  readonly atOnce: number;
+  /** How many of them for one organisation; without it, all. */
+  readonly perOrganisationMax?: number;
+  readonly waitingMax: number;
+  /** Waiting longer than this fails; without it, nothing does. */
+  readonly waitMs?: number;
+}
+
+interface Waiting {
+  readonly begin: () => void;
+}
+
+/**
+ * Lets a few work at once and the others wait. Organisations take turns: one that has much waiting delays another by no
+ * more than the work that is under way. Work that finds too many waiting, or waits too long, fails.
+ */
+export class Turns {
+  readonly #options: TurnsOptions;
+  readonly #perOrganisationMax: number;
+  /** Of each organisation that has something waiting; the one whose turn it is comes first. */
+  readonly #waiting = new Map<string, Set<Waiting>>();
+  #waitingCount = 0;
+  readonly #workingFor = new Map<string, number>();
+  #working = 0;
+
+  constructor(options: TurnsOptions) {
+    this.#options = options;
+    this.#perOrganisationMax = options.perOrganisationMax ?? options.atOnce;
+  }
+
+  get waitingCount(): number {
+    return this.#waitingCount;
+  }
+
+  async take<T>(organisationId: string, work: () => Promise<T>): Promise<T> {
+    const end = await this.begin(organisationId);
+    try {
+      return await work();
+    } finally {
+      end();
+    }
+  }
+
+  /** Resolves when it is the organisation's turn; what it gives ends the turn. */
+  async begin(organisationId: string): Promise<() => void> {
+    if (this.#isFreeFor(organisationId)) this.#start(organisationId);
+    else await this.#wait(organisationId);
+    let hasEnded = false;
+    return () => {
+      if (hasEnded) return;
+      hasEnded = true;
+      this.#end(organisationId);
+    };
+  }
+
+  #isFreeFor(organisationId: string): boolean {
+    const working = this.#workingFor.get(organisationId) ?? 0;
+    return this.#working < this.#options.atOnce && working < this.#perOrganisationMax;
+  }
+
+  #wait(organisationId: string): Promise<void> {
+    const { waitingMax, waitMs } = this.#options;
+    if (this.#waitingCount >= waitingMax) return Promise.reject(new RequestError('overloaded'));
+    return new Promise<void>((resolve, reject) => {
+      const refuse = () => {
+        this.#forget(organisationId, waiting);
+        reject(new RequestError('overloaded'));
+      };
+      const timer = waitMs === undefined ? undefined : setTimeout(refuse, waitMs);
+      const waiting: Waiting = {
+        begin: () => {
+          clearTimeout(timer);
+          this.#forget(organisationId, waiting);
+          this.#start(organisationId);
+          resolve();
+        },
+      };
+      const others = this.#waiting.get(organisationId);
+      if (others) others.add(waiting);
+      else this.#waiting.set(organisationId, new Set([waiting]));
+      this.#waitingCount++;
+    });
+  }
+
+  #forget(organisationId: string, waiting: Waiting): void {
+    const others = this.#waiting.get(organisationId);
+    if (!others?.delete(waiting)) return;
+    this.#waitingCount--;
+    if (others.size === 0) this.#waiting.delete(organisationId);
+  }
+
+  #start(organisationId: string): void {
+    this.#working++;
+    this.#workingFor.set(organisationId, (this.#workingFor.get(organisationId) ?? 0) + 1);
+  }
+
+  #end(organisationId: string): void {
+    this.#working--;
+    const working = (this.#workingFor.get(organisationId) ?? 0) - 1;
+    if (working > 0) this.#workingFor.set(organisationId, working);
+    else this.#workingFor.delete(organisationId);
+    for (const [next, waiting] of this.#waiting) {
+      if (!this.#isFreeFor(next)) continue;
+      const [first] = waiting;
+      first?.begin();
+      // Its next turn comes after everyone else's.
+      if (this.#waiting.delete(next) && waiting.size > 0) this.#waiting.set(next, waiting);
+      return;
+    }
+  }
+}

@@ -1,0 +1,94 @@
+import { randomUUIDv7 } from 'node:crypto';
+import { RequestError } from '../errors.ts';
+import { limits } from '../limits.ts';
+import { IndexedRows, idAt } from '../postgres/binary/encoded-rows.ts';
+import type { Client, Pool } from '../postgres/pool.ts';
+import { inTransaction } from '../postgres/transactions.ts';
+import type { ResourceType } from '../registry/resources.ts';
+import { batchAnswer, type UploadAnswer } from './answer.ts';
+import { created, type Outcome, stale, unchanged, updated } from './outcome.ts';
+import type { CheckedBatch } from './read/batch-builder.ts';
+import type { Progress } from './store/commit-batch.ts';
+import { compare } from './store/compare.ts';
+import { lookUp } from './store/look-up.ts';
+import { failMissing, outcomesOf } from './store/store-batch.ts';
+import { holderOf } from './store/upload-idempotency-keys.ts';
+import { Versions } from './store/versions.ts';
+
+export interface Rehearsal {
+  readonly organisationId: string;
+  readonly requestId: string;
+  readonly type: ResourceType;
+  readonly idempotency: Progress['idempotency'];
+}
+
+/** Says what an upload would come to. PostgreSQL is told that nothing may be written, so nothing is. */
+export async function dryRun(
+  pool: Pool,
+  rehearsal: Rehearsal,
+  batches: readonly CheckedBatch[],
+): Promise<UploadAnswer> {
+  const { organisationId, requestId, type } = rehearsal;
+  // What the records before would have stored, so that an id sent twice gets the answer that the upload would give.
+  const versions = new Versions(type);
+  const rehearse = async (client: Client) => {
+    await refuseReusedKey(client, rehearsal);
+    const answers = [];
+    for (const [at, checked] of batches.entries()) {
+      const stored = await outcomesFor(client, organisationId, type, checked, versions);
+      answers.push(
+        batchAnswer({
+          number: at + 1,
+          batchId: randomUUIDv7(),
+          requestId,
+          type,
+          start: at * limits.recordsPerBatch,
+          outcomes: outcomesOf(checked, (row) => stored[row] as Outcome),
+          warnings: checked.warnings,
+          broken: undefined,
+        }),
+      );
+    }
+    return answers;
+  };
+  const answers = await inTransaction(pool, rehearse, 'begin read only');
+  return { request_id: requestId, type, dry_run: true, batches: answers };
+}
+
+/** As the upload would refuse it. Nothing is claimed, and a key that was used with this body does not repeat its answer. */
+async function refuseReusedKey(
+  client: Client,
+  { organisationId, type, idempotency }: Rehearsal,
+): Promise<void> {
+  if (!idempotency) return;
+  const holder = await holderOf(client, {
+    organisationId,
+    idempotencyKey: idempotency.key,
+    type,
+    bodySha256: idempotency.bodySha256,
+    forgottenBefore: new Date(Date.now() - limits.idempotencyKeyLifeMs),
+  });
+  if (holder && !holder.sameBody) throw new RequestError('idempotency_key_reused');
+}
+
+async function outcomesFor(
+  client: Client,
+  organisationId: string,
+  type: ResourceType,
+  { rows, sample, referenced }: CheckedBatch,
+  versions: Versions,
+): Promise<Outcome[]> {
+  const outcomes: Outcome[] = new Array(rows.count);
+  if (rows.count === 0) return outcomes;
+  const { missing } = await lookUp(client, organisationId, type, sample, referenced);
+  failMissing(type, rows, missing, outcomes);
+  const compared = await compare(client, organisationId, type, rows);
+  const againstStored: Outcome[] = new Array(rows.count).fill(unchanged);
+  for (const row of compared.absent) againstStored[row] = created;
+  for (const row of compared.changed) againstStored[row] = updated;
+  for (const row of compared.stale) againstStored[row] = stale;
+  const indexed = new IndexedRows(rows);
+  for (let row = 0; row < rows.count; row++)
+    outcomes[row] ??= versions.apply(idAt(rows, row), { rows: indexed, row }, againstStored[row] as Outcome);
+  return outcomes;
+}

@@ -1,0 +1,77 @@
+import { randomUUIDv7 } from 'node:crypto';
+import { RequestError } from '../errors.ts';
+import { limits } from '../limits.ts';
+import { idAt } from '../postgres/binary/encoded-rows.ts';
+import { freeMemory } from '../postgres/binary/free-memory.ts';
+import { isUnavailable, type Pool } from '../postgres/pool.ts';
+import type { StallWatch } from '../postgres/stall-watch.ts';
+import { CommitUnconfirmed } from '../postgres/transactions.ts';
+import type { Step } from '../traces/step.ts';
+import { batchAnswer, type WrittenBatch } from './answer.ts';
+import { type BatchProblem, failed, notStored, outcomeUnknown } from './outcome.ts';
+import type { CheckedBatch } from './read/batch-builder.ts';
+import { commitBatch, type Progress } from './store/commit-batch.ts';
+import { outcomesOf } from './store/store-batch.ts';
+
+export interface BatchEvents {
+  /** Whether batches end. */
+  readonly stallWatch: StallWatch;
+  readonly step: Step;
+  readonly onStored: (durationMs: number) => void;
+  readonly onError: (error: unknown) => void;
+}
+
+/** Stores the batches of an upload, each by itself in the order sent, and says what became of every record. */
+export async function ingestRequest(
+  pool: Pool,
+  progress: Progress,
+  checkedBatches: readonly CheckedBatch[],
+  { stallWatch, step, onStored, onError }: BatchEvents,
+): Promise<readonly WrittenBatch[]> {
+  const batches: WrittenBatch[] = [];
+  let databaseAway = false;
+  for (const [at, checked] of checkedBatches.entries()) {
+    try {
+      if (databaseAway) throw new DatabaseAway();
+      const startedMs = performance.now();
+      const commit = () => commitBatch(pool, progress, at + 1, checked);
+      const attributes = { 'intake.batch': at + 1, 'intake.records': checked.received };
+      batches.push(await step('batch', () => stallWatch.run(commit), attributes));
+      onStored(performance.now() - startedMs);
+    } catch (error) {
+      // Nothing of the request is stored yet, so the whole of it can be refused.
+      if (at === 0 && error instanceof RequestError) throw error;
+      if (at === 0 && isUnavailable(error)) throw new RequestError('database_unavailable', { cause: error });
+      databaseAway ||= isUnavailable(error);
+      if (!(error instanceof DatabaseAway)) onError(error);
+      const problem = error instanceof CommitUnconfirmed ? outcomeUnknown : notStored;
+      batches.push(brokenBatch(progress, at + 1, checked, problem));
+    }
+    // All buffers of a batch share their memory.
+    freeMemory(checked.sample);
+  }
+  return batches;
+}
+
+/** The answer for a batch that was not stored; its failed records still say what is wrong with them. */
+function brokenBatch(
+  { requestId, type }: Progress,
+  number: number,
+  checked: CheckedBatch,
+  broken: BatchProblem,
+): WrittenBatch {
+  const answer = batchAnswer({
+    number,
+    batchId: randomUUIDv7(),
+    requestId,
+    type,
+    start: (number - 1) * limits.recordsPerBatch,
+    outcomes: outcomesOf(checked, (row) => failed(idAt(checked.rows, row), [broken])),
+    warnings: checked.warnings,
+    broken,
+  });
+  return { status: answer.status, text: JSON.stringify(answer), counts: answer.data.counts };
+}
+
+/** Stands in for the error of a batch that was not even tried, because the one before it found the database away. */
+class DatabaseAway extends Error {}

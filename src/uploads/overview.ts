@@ -1,0 +1,40 @@
+import type { Pool } from '../postgres/pool.ts';
+import { countsOf } from '../records/record-counts.ts';
+import { resourceTypes } from '../registry/resources.ts';
+import { listKinds } from '../rejections/rejection-kinds.ts';
+
+export interface Overview {
+  readonly types: readonly {
+    readonly type: string;
+    readonly records: number;
+    /** The newest `updated` that was ever stored. */
+    readonly newest_updated: string | null;
+    readonly last_upload: string | null;
+    readonly open_rejections: number;
+  }[];
+}
+
+/** What an organisation has, by what was noted as it was stored: nothing is counted. */
+export async function overviewOf(pool: Pool, organisationId: string): Promise<Overview> {
+  const counts = new Map((await countsOf(pool, organisationId)).map((count) => [count.type, count]));
+  const rejections = new Map<string, number>();
+  for (const { type, count } of await listKinds(pool, organisationId, {}))
+    rejections.set(type, (rejections.get(type) ?? 0) + count);
+  const types = resourceTypes.flatMap((type) => {
+    const count = counts.get(type);
+    if (!count) return [];
+    return {
+      type,
+      records: Number(count.records),
+      newest_updated: iso(count.newest_updated),
+      last_upload: iso(count.last_upload),
+      open_rejections: rejections.get(type) ?? 0,
+    };
+  });
+  return { types };
+}
+
+/** From the way in which PostgreSQL writes an instant in UTC. */
+function iso(written: string | null): string | null {
+  return written === null ? null : `${written.replace(' ', 'T').replace(/\+00$/, '')}Z`;
+}

@@ -1,0 +1,87 @@
+import { availableParallelism } from 'node:os';
+import { setImmediate } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { Piscina } from 'piscina';
+import { RequestError } from '../../errors.ts';
+import { limits } from '../../limits.ts';
+import type { ResourceType } from '../../registry/resources.ts';
+import { Turns } from '../../turns.ts';
+import { type Builders, type CheckedBatch, makeBuilders } from './batch-builder.ts';
+import { checkUpload, hashBatches } from './check-upload.ts';
+import type { CheckResult, CheckTask } from './check-upload-worker.ts';
+import { unpackBatch } from './packed-batch.ts';
+
+export interface CheckedUpload {
+  readonly batches: readonly CheckedBatch[];
+  readonly bodySha256: Buffer | undefined;
+}
+
+/** An upload to be checked. */
+export interface Unchecked {
+  readonly organisationId: string;
+  readonly type: ResourceType;
+  readonly body: Buffer | undefined;
+  readonly recordsMax: number;
+  /** Whether it is one record a line. */
+  readonly isLines: boolean;
+  /** Whether it is to be compared with another. */
+  readonly wantsHash: boolean;
+}
+
+/**
+ * Checks uploads, large ones in worker threads: reading 5,000 records takes long enough to be felt by everyone else's
+ * requests. Small ones are checked one to a turn of the event loop, so that a hundred that arrive together do not stop it.
+ */
+export class UploadChecker {
+  readonly #threads: Piscina<CheckTask, CheckResult>;
+  readonly #threadTurns: Turns;
+  readonly #builders = makeBuilders();
+  readonly #loopTurns = new Turns({ atOnce: 1, waitingMax: limits.uploadsWaitingMax });
+
+  constructor() {
+    const extension = import.meta.url.endsWith('.ts') ? 'ts' : 'js';
+    const maxThreads = Math.max(1, availableParallelism() - 1);
+    this.#threads = new Piscina({
+      filename: fileURLToPath(new URL(`./check-upload-worker.${extension}`, import.meta.url)),
+      minThreads: 0,
+      maxThreads,
+      idleTimeout: limits.workerIdleMs,
+      resourceLimits: { maxYoungGenerationSizeMb: limits.workerYoungGenerationMb },
+    });
+    this.#threadTurns = new Turns({ atOnce: maxThreads, waitingMax: limits.uploadsWaitingMax });
+  }
+
+  async check(upload: Unchecked): Promise<CheckedUpload> {
+    const { organisationId, body } = upload;
+    return body === undefined || body.length < limits.bodyBytesForWorker
+      ? this.#loopTurns.take(organisationId, () => checkHere(this.#builders, upload))
+      : this.#threadTurns.take(organisationId, () => this.#checkInThread(upload, body));
+  }
+
+  async #checkInThread(
+    { type, recordsMax, isLines, wantsHash }: Unchecked,
+    body: Buffer,
+  ): Promise<CheckedUpload> {
+    const transferList = [body.buffer as ArrayBuffer];
+    const result = await this.#threads.run({ type, body, recordsMax, isLines, wantsHash }, { transferList });
+    if ('batches' in result) {
+      const { batches, bodySha256 } = result;
+      return { batches: batches.map(unpackBatch), bodySha256: bodySha256 && Buffer.from(bodySha256) };
+    }
+    const { code, message, details } = result.refused;
+    throw new RequestError(code, { message, ...(details && { details }) });
+  }
+
+  async close(): Promise<void> {
+    await this.#threads.close();
+  }
+}
+
+async function checkHere(
+  builders: Builders,
+  { type, body, recordsMax, isLines, wantsHash }: Unchecked,
+): Promise<CheckedUpload> {
+  await setImmediate();
+  const batches = checkUpload(builders, type, body, recordsMax, { isLines, wantsHash });
+  return { batches, bodySha256: wantsHash ? hashBatches(batches) : undefined };
+}

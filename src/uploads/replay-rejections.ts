@@ -1,0 +1,362 @@
+import { randomUUIDv7 } from 'node:crypto';
+import { RequestError } from '../errors.ts';
+import { limits } from '../limits.ts';
+import { type Client, isUnavailable, type Pool } from '../postgres/pool.ts';
+import { CommitUnconfirmed, inTransaction, retryConflicts } from '../postgres/transactions.ts';
+import { addToReceipt, type ReceiptHead } from '../receipts/receipts.ts';
+import { addCountChange } from '../records/record-counts.ts';
+import { type Field, isUuid, optional, text } from '../registry/fields.ts';
+import { type ResourceType, referencesOf, resourceTypes } from '../registry/resources.ts';
+import { firstUuid } from '../registry/uuid-v7.ts';
+import { countRejections } from '../rejections/find-rejections.ts';
+import { KindList } from '../rejections/kind-list.ts';
+import {
+  addKindChanges,
+  countChange,
+  hasAllKinds,
+  listKinds,
+  storeKinds,
+} from '../rejections/rejection-kinds.ts';
+import {
+  changeKinds,
+  deleteRejections,
+  listIds,
+  lockRejections,
+  type RejectionFilter,
+  type RejectionRange,
+  readRejections,
+  type StoredRejection,
+  typesRejected,
+} from '../rejections/rejections.ts';
+import { batchAnswer, type WrittenBatch } from './answer.ts';
+import { notStored, type Outcome, outcomeUnknown } from './outcome.ts';
+import type { CheckedBatch } from './read/batch-builder.ts';
+import type { UploadChecker } from './read/upload-checker.ts';
+import { enterBatch, waitForTurn } from './store/batch-locks.ts';
+import { additionOf, changeOf } from './store/commit-batch.ts';
+import { outcomesOf, storeRows } from './store/store-batch.ts';
+
+export interface Replay {
+  readonly organisationId: string;
+  readonly requestId: string;
+  readonly keyId: string;
+  readonly startedMs: number;
+  readonly filter: RejectionFilter;
+  readonly cursor: string | undefined;
+}
+
+export interface ReplayParts {
+  readonly pool: Pool;
+  readonly checker: UploadChecker;
+}
+
+export interface Replayed {
+  readonly batches: readonly ReplayedBatch[];
+  /** How many of those asked for are among the rejections afterwards; null where that could not be asked. */
+  readonly remaining: number | null;
+  /** Where the next replay can go on; null where each of those asked for has had its turn. */
+  readonly nextCursor: string | null;
+}
+
+export interface ReplayedBatch extends WrittenBatch {
+  readonly type: ResourceType;
+}
+
+/** A type and one of its rejections: what comes before has had its turn. */
+export const replayCursor = {
+  ...optional({
+    ...text(),
+    schema: {
+      type: 'string',
+      pattern: `^(?:${resourceTypes.join('|')})\\.[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$`,
+      description: 'the `next_cursor` of the replay before: what that one tried is passed over',
+    },
+  }),
+  read(value) {
+    return typeof value === 'string' && placeOf(value)
+      ? value
+      : { code: 'invalid_format', message: 'must be the `next_cursor` of the answer to a replay' };
+  },
+} satisfies Field;
+
+interface Place {
+  readonly type: ResourceType;
+  readonly after: string;
+}
+
+function placeOf(cursor: string): Place | undefined {
+  const [type, after, ...rest] = cursor.split('.');
+  return resourceTypes.includes(type as ResourceType) && isUuid(after) && rest.length === 0
+    ? { type: type as ResourceType, after }
+    : undefined;
+}
+
+/**
+ * Tries rejections again: what passes now is stored and leaves the list, what does not stays with its new reason. Types
+ * that others refer to come first, so that what failed together can be put right together.
+ */
+export async function replayRejections(
+  { pool, checker }: ReplayParts,
+  replay: Replay,
+  onError: (error: unknown) => void,
+): Promise<Replayed> {
+  const { organisationId, filter, cursor } = replay;
+  const from = cursor === undefined ? undefined : placeOf(cursor);
+  const ordered = inOrderOfReference();
+  const asked = ordered
+    .slice(from ? ordered.indexOf(from.type) : 0)
+    .filter((type) => filter.type === undefined || filter.type === type);
+  const types = await typesRejected(pool, organisationId, asked);
+  const run = new ReplayRun(pool, checker, replay);
+  for (const type of types) {
+    await run.replayType(type, type === from?.type ? from.after : firstUuid, onError);
+    if (run.hasStopped) break;
+  }
+  // From here on batches are stored: whatever fails now must not read as if they were not.
+  const remaining = await countRejections(pool, organisationId, filter).catch((error: unknown) => {
+    onError(error);
+    return null;
+  });
+  return { batches: run.batches, nextCursor: run.stoppedAt, remaining };
+}
+
+/** One request's worth of replaying, batch by batch. */
+class ReplayRun {
+  readonly batches: ReplayedBatch[] = [];
+  /** Where to go on, once it has stopped before the end. */
+  stoppedAt: string | null = null;
+  hasStopped = false;
+  readonly #pool: Pool;
+  readonly #checker: UploadChecker;
+  readonly #replay: Replay;
+  readonly #deadlineMs = performance.now() + limits.replayMs;
+  #received = 0;
+
+  constructor(pool: Pool, checker: UploadChecker, replay: Replay) {
+    this.#pool = pool;
+    this.#checker = checker;
+    this.#replay = replay;
+  }
+
+  /** Replays the rejections of a type that come after the one given. */
+  async replayType(type: ResourceType, from: string, onError: (error: unknown) => void): Promise<void> {
+    for (let after: string | undefined = from; after !== undefined; ) {
+      if (this.#received === limits.rejectionsPerReplayMax || performance.now() > this.#deadlineMs)
+        return this.#stop(`${type}.${after}`);
+      try {
+        const next: string | 'busy' | undefined = await this.#replayNext(type, after);
+        if (next === 'busy') return this.#stop(`${type}.${after}`);
+        after = next;
+      } catch (error) {
+        // Before anything is stored the whole of it can be refused; from then on what is stored has to be told.
+        const isRefusal = error instanceof RequestError || isUnavailable(error);
+        if (this.batches.length === 0 && isRefusal) throw error;
+        onError(error);
+        this.batches.push(this.#brokenOff(type, error));
+        return this.#stop(`${type}.${after}`);
+      }
+    }
+  }
+
+  #stop(at: string): void {
+    this.stoppedAt = at;
+    this.hasStopped = true;
+  }
+
+  /**
+   * Replays the next batch; returns the last that was tried. While uploads store the same records, one of them may leave
+   * before the batch is committed, which then begins again with half as many.
+   */
+  async #replayNext(type: ResourceType, after: string): Promise<string | 'busy' | undefined> {
+    const most = Math.min(limits.rejectionsPerReplayMax - this.#received, limits.recordsPerBatch);
+    for (let limit = most; ; limit = Math.ceil(limit / 2)) {
+      try {
+        return await retryConflicts((attempt) => this.#replayBatch(type, after, limit, attempt));
+      } catch (error) {
+        if (!(error instanceof LeftMeanwhile) || limit === 1) throw error;
+      }
+    }
+  }
+
+  async #replayBatch(
+    type: ResourceType,
+    after: string,
+    limit: number,
+    attempt: number,
+  ): Promise<string | 'busy' | undefined> {
+    const { organisationId, requestId, startedMs, filter } = this.#replay;
+    const made = await inTransaction(this.#pool, async (client, sendLast) => {
+      if (!(await waitForTurn(client, organisationId, type))) throw new Busy();
+      await enterBatch(client, attempt, organisationId, type);
+      const found = await listReplayable(client, organisationId, { ...filter, type }, { after, limit });
+      const last = found.at(-1)?.rejection_id;
+      if (last === undefined) return undefined;
+      const rejections = found.filter(({ record }) => record !== null);
+      if (rejections.length === 0) return { batch: undefined, last };
+      const checked = await this.#check(type, rejections);
+      const stored = await storeRows(client, organisationId, type, checked);
+      const outcomes = outcomesOf(checked, (row) => stored.outcomes[row] as Outcome);
+      const rejected = await settle(client, organisationId, type, rejections, outcomes);
+      sendLast((end) => addKindChanges(end, organisationId, rejected));
+      const answer = batchAnswer({
+        number: this.batches.length + 1,
+        batchId: randomUUIDv7(),
+        requestId,
+        type,
+        start: this.#received,
+        outcomes,
+        warnings: checked.warnings,
+        broken: undefined,
+      });
+      const change = changeOf(type, checked, stored.outcomes, answer);
+      sendLast((end) => addCountChange(end, organisationId, type, change));
+      const added = additionOf(startedMs, answer);
+      for (const statement of addToReceipt(headOf(this.#replay, type, answer.batch), added))
+        sendLast(statement);
+      const batch = { status: answer.status, text: added.answer, type, counts: answer.data.counts };
+      return { batch, last };
+    }).catch((error: unknown) => {
+      if (error instanceof Busy) return 'busy' as const;
+      throw error;
+    });
+    if (made === undefined || made === 'busy') return made;
+    if (made.batch) {
+      this.batches.push(made.batch);
+      this.#received += made.batch.counts.received;
+    }
+    return made.last;
+  }
+
+  /** The way of an upload: the records are read within the same bounds, and many of them in a worker thread. */
+  async #check(type: ResourceType, rejections: readonly StoredRejection[]): Promise<CheckedBatch> {
+    const { batches } = await this.#checker.check({
+      organisationId: this.#replay.organisationId,
+      type,
+      body: Buffer.from(`{"records":[${rejections.map(({ record }) => record).join(',')}]}`),
+      recordsMax: limits.recordsPerBatch,
+      isLines: false,
+      wantsHash: false,
+    });
+    return batches[0] as CheckedBatch;
+  }
+
+  /** The batch at which a replay ended early: which records it would have held is not known. */
+  #brokenOff(type: ResourceType, error: unknown): ReplayedBatch {
+    const answer = batchAnswer({
+      number: this.batches.length + 1,
+      batchId: randomUUIDv7(),
+      requestId: this.#replay.requestId,
+      type,
+      start: 0,
+      outcomes: [],
+      warnings: [],
+      broken: error instanceof CommitUnconfirmed ? outcomeUnknown : notStored,
+    });
+    return { status: answer.status, text: JSON.stringify(answer), type, counts: answer.data.counts };
+  }
+}
+
+/** Another replay of the type is at it, and does not finish its batch. */
+class Busy extends Error {}
+
+/** An upload stored one of the records meanwhile, or somebody discarded it: what we stored of it was not ours to store. */
+class LeftMeanwhile extends Error {}
+
+/** Why a record was not kept: it cannot be tried again. */
+const notKept: readonly string[] = ['record_too_large', 'nested_too_deeply'];
+
+/** The next ones that can be tried again: so many, or as many as have so many bytes together. */
+async function listReplayable(
+  client: Client,
+  organisationId: string,
+  filter: RejectionFilter,
+  range: RejectionRange,
+): Promise<StoredRejection[]> {
+  const kinds = await listKinds(client, organisationId, filter);
+  const kindIds = kinds
+    .filter(({ codes }) => !notKept.includes(codes[0] ?? ''))
+    .map(({ kind_id }) => kind_id);
+  const ids = await listIds(client, organisationId, filter, kindIds, range);
+  return readRejections(client, organisationId, ids, limits.replayBatchBytesMax);
+}
+
+/**
+ * Lets go of those that did not fail, and gives the others their new reasons. Returns how many more or fewer there are of
+ * each kind. One that failed again may have left meanwhile: whoever removed it has counted that.
+ */
+async function settle(
+  client: Client,
+  organisationId: string,
+  type: ResourceType,
+  rejections: readonly StoredRejection[],
+  outcomes: readonly Outcome[],
+): Promise<Map<string, number>> {
+  const changes = new Map<string, number>();
+  const kinds = new KindList(type, await hasAllKinds(client, organisationId));
+  const tried = rejections.flatMap(({ rejection_id: id, kind_id }, at) => {
+    const outcome = outcomes[at] as Outcome;
+    const newKind = outcome.kind === 'failed' ? kinds.idOf(outcome.problems) : null;
+    return newKind === kind_id ? [] : { id, kind: kind_id, newKind };
+  });
+  if (tried.length === 0) return changes;
+  // All at once: locked in two statements, they could be met by an upload in another order.
+  const there = await lockRejections(
+    client,
+    organisationId,
+    tried.map(({ id }) => id),
+  );
+  const leaving = tried.filter(({ newKind }) => newKind === null);
+  if (leaving.some(({ id }) => !there.has(id))) throw new LeftMeanwhile();
+  const changed = tried.filter(({ id, newKind }) => newKind !== null && there.has(id));
+  for (const { kind, newKind } of [...leaving, ...changed]) {
+    countChange(changes, kind, -1);
+    if (newKind !== null) countChange(changes, newKind, 1);
+  }
+  if (leaving.length > 0) {
+    await deleteRejections(
+      client,
+      organisationId,
+      leaving.map(({ id }) => id),
+    );
+  }
+  if (changed.length > 0) {
+    await storeKinds(client, organisationId, type, kinds.all);
+    await changeKinds(
+      client,
+      organisationId,
+      changed.map(({ id }) => id),
+      changed.map(({ newKind }) => newKind as string),
+    );
+  }
+  return changes;
+}
+
+function headOf(
+  { organisationId, requestId, keyId }: Replay,
+  type: ResourceType,
+  batchCount: number,
+): ReceiptHead {
+  const operation = 'replay';
+  return {
+    organisationId,
+    requestId,
+    operation,
+    type,
+    keyId,
+    idempotencyKey: null,
+    bodyBytes: 0,
+    batchCount,
+  };
+}
+
+/** The types, each after those that it refers to. */
+function inOrderOfReference(): ResourceType[] {
+  const ordered = new Set<ResourceType>();
+  const place = (type: ResourceType) => {
+    if (ordered.has(type)) return;
+    for (const reference of referencesOf(type)) if (reference.type !== type) place(reference.type);
+    ordered.add(type);
+  };
+  for (const type of resourceTypes) place(type);
+  return [...ordered];
+}

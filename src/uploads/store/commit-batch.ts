@@ -1,0 +1,157 @@
+import { randomUUIDv7 } from 'node:crypto';
+import { RequestError } from '../../errors.ts';
+import { limits } from '../../limits.ts';
+import { latestInstant } from '../../postgres/binary/encoded-rows.ts';
+import type { Client, Pool } from '../../postgres/pool.ts';
+import { BeginAgain, inTransaction, retryConflicts } from '../../postgres/transactions.ts';
+import type { BatchAnswer, BatchStatus } from '../../receipts/batch-answer.ts';
+import { addToReceipt, answerOf, type ReceiptAddition, type ReceiptHead } from '../../receipts/receipts.ts';
+import { addCountChange, type CountChange } from '../../records/record-counts.ts';
+import { type ResourceType, resources } from '../../registry/resources.ts';
+import { isoOf } from '../../registry/times.ts';
+import { addKindChanges } from '../../rejections/rejection-kinds.ts';
+import { batchAnswer, repeatedCounts, type WrittenBatch } from '../answer.ts';
+import type { Outcome } from '../outcome.ts';
+import type { CheckedBatch } from '../read/batch-builder.ts';
+import { enterBatch } from './batch-locks.ts';
+import { settleRejections } from './settle-rejections.ts';
+import { outcomesOf, storeRows } from './store-batch.ts';
+import { claimForUpload, holderOf, lockHolder } from './upload-idempotency-keys.ts';
+
+/** A request whose batches are stored one after another. */
+export interface Progress {
+  readonly organisationId: string;
+  readonly keyId: string;
+  readonly type: ResourceType;
+  readonly bodyBytes: number;
+  readonly batchCount: number;
+  /** By the clock that only goes forward. */
+  readonly startedMs: number;
+  readonly idempotency: { readonly key: string; readonly bodySha256: Buffer } | undefined;
+  /** Another one's, where the same request was sent before under the same Idempotency-Key. */
+  requestId: string;
+}
+
+/**
+ * Stores one batch and everything that is said about it in one transaction: its records, the rejections of those that
+ * failed, the difference to the counts, and the receipt.
+ */
+export async function commitBatch(
+  pool: Pool,
+  progress: Progress,
+  number: number,
+  checked: CheckedBatch,
+): Promise<WrittenBatch> {
+  const { organisationId, type } = progress;
+  const start = (number - 1) * limits.recordsPerBatch;
+  return retryConflicts((attempt) =>
+    inTransaction(pool, async (client, sendLast) => {
+      const store = async () =>
+        (await claim(client, progress, number)) ?? (await storeRows(client, organisationId, type, checked));
+      // Sent together. Where entering fails, so does the rest, and it is the first error that says why.
+      const [, stored] = await Promise.all([enterBatch(client, attempt, organisationId, type), store()]);
+      if ('text' in stored) return { ...stored, counts: repeatedCounts(checked.received) };
+      const made = batchAnswer({
+        number,
+        batchId: randomUUIDv7(),
+        requestId: progress.requestId,
+        type,
+        start,
+        outcomes: outcomesOf(checked, (row) => stored.outcomes[row] as Outcome),
+        warnings: checked.warnings,
+        broken: undefined,
+      });
+      const rejected = await settleRejections(client, { ...progress, start }, checked, stored);
+      if (rejected.size > 0) sendLast((last) => addKindChanges(last, organisationId, rejected));
+      const change = changeOf(type, checked, stored.outcomes, made);
+      sendLast((last) => addCountChange(last, organisationId, type, change));
+      const added = additionOf(progress.startedMs, made);
+      for (const statement of addToReceipt(headOf(progress), added)) sendLast(statement);
+      return { status: made.status, text: added.answer, counts: made.data.counts };
+    }),
+  );
+}
+
+/**
+ * Claims the Idempotency-Key, or joins the request that holds it: what that one has stored is answered from its receipt,
+ * and the rest is stored. The key stays locked until the batch is committed, so a twin that is at the same batch waits, and
+ * then finds its answer. A request that claimed its key with an earlier batch only has to lock it; a twin that joined it may
+ * be ahead of it.
+ */
+async function claim(
+  client: Client,
+  progress: Progress,
+  number: number,
+): Promise<Omit<WrittenBatch, 'counts'> | undefined> {
+  const { organisationId, type, idempotency, requestId } = progress;
+  if (!idempotency) return undefined;
+  const now = new Date();
+  const wanted = {
+    organisationId,
+    idempotencyKey: idempotency.key,
+    requestId,
+    type,
+    bodySha256: idempotency.bodySha256,
+    now,
+    forgottenBefore: new Date(now.getTime() - limits.idempotencyKeyLifeMs),
+  };
+  // Either way the key is locked from here on, whoever holds it.
+  const locked = number > 1 ? await lockHolder(client, wanted) : undefined;
+  if (!locked && (await claimForUpload(client, wanted))) return undefined;
+  const holder = locked ?? (await holderOf(client, wanted));
+  if (!holder) throw new BeginAgain('an idempotency key vanished while it was locked');
+  if (!holder.sameBody) throw new RequestError('idempotency_key_reused');
+  progress.requestId = holder.requestId;
+  const known = await answerOf(client, organisationId, holder.requestId, number);
+  return known && { status: known.status as BatchStatus, text: known.answer, isRepeated: true };
+}
+
+function headOf({
+  organisationId,
+  requestId,
+  type,
+  keyId,
+  bodyBytes,
+  batchCount,
+  idempotency,
+}: Progress): ReceiptHead {
+  const idempotencyKey = idempotency?.key ?? null;
+  return {
+    organisationId,
+    requestId,
+    operation: 'upload',
+    type,
+    keyId,
+    idempotencyKey,
+    bodyBytes,
+    batchCount,
+  };
+}
+
+/** What a batch adds to the receipt of its request. */
+export function additionOf(startedMs: number, answer: BatchAnswer): ReceiptAddition {
+  return {
+    status: answer.status,
+    durationMs: Math.round(performance.now() - startedMs),
+    batch: answer.batch,
+    counts: answer.data.counts,
+    answer: JSON.stringify(answer),
+  };
+}
+
+/** What a batch changes about how much there is. */
+export function changeOf(
+  type: ResourceType,
+  { rows }: CheckedBatch,
+  outcomes: readonly Outcome[],
+  { data }: BatchAnswer,
+): CountChange {
+  const updatedAt = Object.keys(resources[type].fields).indexOf('updated');
+  const isLeftOut = (row: number) => outcomes[row]?.kind === 'failed' || outcomes[row]?.kind === 'stale';
+  const newest = latestInstant(rows.arrays[updatedAt] as Buffer, rows.count, isLeftOut);
+  return {
+    records: data.counts.created,
+    newestUpdated: newest === undefined ? null : isoOf(newest),
+    lastUpload: new Date(),
+  };
+}

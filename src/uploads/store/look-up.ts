@@ -1,0 +1,69 @@
+import { limits } from '../../limits.ts';
+import type { Client } from '../../postgres/pool.ts';
+import { exists, perType } from '../../records/tables.ts';
+import { type ResourceType, referencesOf } from '../../registry/resources.ts';
+
+export interface LookedUp {
+  /** Per reference of the type, in the order of `referencesOf`: the ids that do not exist. */
+  readonly missing: readonly ReadonlySet<string>[];
+  /** Whether many of the batch are stored already, judged by a sample. */
+  readonly manyStored: boolean;
+  /** The ids of records of the type of which there is a rejection. */
+  readonly rejectedIds: RejectedIds;
+}
+
+/** All of them, where they are few. */
+export type RejectedIds = ReadonlySet<string> | 'many';
+
+/**
+ * One statement that answers three questions about a batch: which of the ids it refers to do not exist, does it look as if
+ * it had been sent before, and which records of its type have a rejection. Its row proves that there is an organisation at all.
+ * Looking for every id of a batch here would cost new records a third of their rate, for PostgreSQL looks again as it
+ * inserts.
+ */
+const statement = perType((type) => {
+  const references = referencesOf(type);
+  const missing = references.map(
+    (reference, at) => `
+      (select string_agg(i.id::text, ',') from unnest($${at + 3}::uuid[]) as i(id)
+       where not ${exists(reference.type, 'i.id')}) as missing_${at},`,
+  );
+  return {
+    name: `look-up ${type}`,
+    text: `
+      select ${missing.join('')}
+      4 * (select count(*) from unnest($2::uuid[]) as i(id) where ${exists(type, 'i.id')})
+        > cardinality($2::uuid[]) as many_stored,
+      (select string_agg(r.record_id::text, ',') from (
+         select r.record_id from rejections r
+         where r.organisation_id = $1 and r.type = '${type}' and r.record_id is not null
+         order by r.record_id limit ${limits.fewRejectionsMax + 1}) as r) as rejected
+      from organisations o where o.organisation_id = $1`,
+  };
+});
+
+export async function lookUp(
+  client: Client,
+  organisationId: string,
+  type: ResourceType,
+  sample: Buffer,
+  referenced: readonly Buffer[],
+): Promise<LookedUp> {
+  const { rows } = await client.query<Record<string, unknown>>({
+    ...statement(type),
+    values: [organisationId, sample, ...referenced],
+  });
+  const [row] = rows;
+  if (!row) throw new Error('the organisation is not there');
+  const rejectedIds = setOf(row.rejected);
+  return {
+    missing: referenced.map((_, at) => setOf(row[`missing_${at}`])),
+    manyStored: row.many_stored === true,
+    // One more than are few was asked for.
+    rejectedIds: rejectedIds.size > limits.fewRejectionsMax ? 'many' : rejectedIds,
+  };
+}
+
+function setOf(listed: unknown): ReadonlySet<string> {
+  return new Set(typeof listed === 'string' ? listed.split(',') : []);
+}

@@ -1,0 +1,176 @@
+import { randomBytes } from 'node:crypto';
+import { ArrayWriter, viewOf } from '../../postgres/binary/array-writer.ts';
+import {
+  type EncodedRows,
+  idAt,
+  joinArrays,
+  pickElements,
+  pickRows,
+} from '../../postgres/binary/encoded-rows.ts';
+import type { Client } from '../../postgres/pool.ts';
+import { type ResourceType, resources } from '../../registry/resources.ts';
+import { uuidV7Words } from '../../registry/uuid-v7.ts';
+import { keepFailed, keepMissing, type NewRejections } from '../../rejections/keep-rejections.ts';
+import { KindList, type Problems } from '../../rejections/kind-list.ts';
+import { countChange, hasAllKinds, storeKinds } from '../../rejections/rejection-kinds.ts';
+import { deleteRejections, type EarlierRejection, lockRejectionsOf } from '../../rejections/rejections.ts';
+import type { Outcome } from '../outcome.ts';
+import type { CheckedBatch } from '../read/batch-builder.ts';
+import type { StoredRows } from './store-batch.ts';
+
+interface Where {
+  readonly organisationId: string;
+  readonly type: ResourceType;
+  readonly requestId: string;
+  /** Where the batch starts in the request. */
+  readonly start: number;
+}
+
+/**
+ * Lets go of the rejections of records that are stored now, and keeps the records of a batch that failed, each in place
+ * of its earlier rejection. A rejection of a newer version stays in either case. Returns by how much the number of
+ * rejections of each kind has changed.
+ */
+export async function settleRejections(
+  client: Client,
+  where: Where,
+  checked: CheckedBatch,
+  stored: StoredRows,
+): Promise<Map<string, number>> {
+  const changes = new Map<string, number>();
+  const failures = openFailures(checked, stored.outcomes);
+  const earlier = await lockEarlier(client, where, checked, stored);
+  const settled = earlier.filter(({ is_settled }) => is_settled).map(({ rejection_id }) => rejection_id);
+  if (settled.length > 0) {
+    const gone = await deleteRejections(client, where.organisationId, settled);
+    for (const kindId of gone.values()) countChange(changes, kindId, -1);
+  }
+  const kept = new Set(earlier.filter(({ is_settled }) => !is_settled).map(({ record_id }) => record_id));
+  const failed = failures.filter(({ id }) => id === null || !kept.has(id));
+  if (failed.length > 0) await keep(client, where, checked, failed, changes);
+  return changes;
+}
+
+const isStored = ({ kind }: Outcome) => kind !== 'failed' && kind !== 'stale';
+
+/** The rejections of the batch's records. Where there are few of the type, their ids are known, and nearly never one of ours. */
+async function lockEarlier(
+  client: Client,
+  { organisationId, type }: Where,
+  { rows, failed, failedIds, failedUpdated }: CheckedBatch,
+  { outcomes, rejectedIds }: StoredRows,
+): Promise<EarlierRejection[]> {
+  if (rejectedIds !== 'many' && rejectedIds.size === 0) return [];
+  const mayBeRejected = (id: string | null) => id !== null && (rejectedIds === 'many' || rejectedIds.has(id));
+  const isAsked = (row: number) => outcomes[row]?.kind !== 'stale' && mayBeRejected(idAt(rows, row));
+  const sent = [...outcomes.keys()].filter(isAsked);
+  const bad = [...failed.keys()].filter((at) => mayBeRejected(failed[at]?.id ?? null));
+  if (sent.length + bad.length === 0) return [];
+  const updated = Object.keys(resources[type].fields).indexOf('updated');
+  const picked = pickRows(
+    { count: rows.count, arrays: [rows.arrays[0] as Buffer, rows.arrays[updated] as Buffer] },
+    sent,
+  );
+  const arrays = [
+    joinArrays(picked.arrays[0] as Buffer, pickElements(failedIds, bad)),
+    joinArrays(picked.arrays[1] as Buffer, pickElements(failedUpdated, bad)),
+  ];
+  return mergeById(
+    await lockRejectionsOf(client, organisationId, type, { count: sent.length + bad.length, arrays }),
+  );
+}
+
+/** A record that was sent several times meets its rejection several times; one that settles it is enough. */
+function mergeById(found: readonly EarlierRejection[]): EarlierRejection[] {
+  const byId = new Map<string, EarlierRejection>();
+  for (const rejection of found)
+    if (!byId.get(rejection.rejection_id)?.is_settled) byId.set(rejection.rejection_id, rejection);
+  return [...byId.values()];
+}
+
+/** A record that failed. */
+interface Failure {
+  readonly id: string | null;
+  /** In the batch. */
+  readonly index: number;
+  readonly problems: Problems;
+  /** Its number among the failed records, or among the rows where its reference is missing. */
+  readonly at: number;
+  readonly isRow: boolean;
+}
+
+/** The failures that need putting right: not one that came again, good, later in the batch, and of one record the last. */
+function openFailures({ rows, indices, failed }: CheckedBatch, outcomes: readonly Outcome[]): Failure[] {
+  const storedLast = new Map<string, number>();
+  const last = new Map<string, Failure>();
+  const withoutId: Failure[] = [];
+  const take = (failure: Failure) => {
+    if (failure.id === null) withoutId.push(failure);
+    else if ((last.get(failure.id)?.index ?? -1) < failure.index) last.set(failure.id, failure);
+  };
+  for (const [at, { id, index, problems }] of failed.entries())
+    take({ id, index, problems, at, isRow: false });
+  for (const [row, outcome] of outcomes.entries()) {
+    const index = indices[row] as number;
+    if (outcome.kind === 'failed')
+      take({ id: outcome.id, index, problems: outcome.problems, at: row, isRow: true });
+    else if (isStored(outcome) && failed.length + last.size > 0) storedLast.set(idAt(rows, row), index);
+  }
+  const open = [...last.values()].filter(({ id, index }) => (storedLast.get(id as string) ?? -1) < index);
+  return [...withoutId, ...open].sort((a, b) => a.index - b.index);
+}
+
+async function keep(
+  client: Client,
+  { organisationId, type, requestId, start }: Where,
+  { rows, failedTexts, failedUpdated }: CheckedBatch,
+  failures: readonly Failure[],
+  changes: Map<string, number>,
+): Promise<void> {
+  // Of one moment, for among those of one moment the index decides.
+  const nowMs = Date.now();
+  const kinds = new KindList(type, await hasAllKinds(client, organisationId));
+  const withKinds = failures.map((failure) => ({ ...failure, kindId: kinds.idOf(failure.problems) }));
+  await storeKinds(client, organisationId, type, kinds.all);
+  for (const { kindId } of withKinds) countChange(changes, kindId, 1);
+  const bad = withKinds.filter(({ isRow }) => !isRow);
+  if (bad.length > 0) {
+    const wanted = bad.map(({ at }) => at);
+    const kept = { texts: pickElements(failedTexts, wanted), updated: pickElements(failedUpdated, wanted) };
+    await keepFailed(client, organisationId, type, requestId, kept, newRejections(start, nowMs, bad));
+  }
+  const missing = withKinds.filter(({ isRow }) => isRow);
+  if (missing.length > 0) {
+    const picked: EncodedRows = pickRows(
+      rows,
+      missing.map(({ at }) => at),
+    );
+    await keepMissing(client, organisationId, type, requestId, picked, newRejections(start, nowMs, missing));
+  }
+}
+
+/** Their ids ascend as the records do: it is the order in which they will be tried again. */
+function newRejections(
+  start: number,
+  nowMs: number,
+  failures: readonly (Failure & { readonly kindId: string })[],
+): NewRejections {
+  const ids = new ArrayWriter('uuid');
+  const kindIds = new ArrayWriter('uuid');
+  const indices = new ArrayWriter('int4');
+  const recordIds = new ArrayWriter('uuid');
+  const random = viewOf(randomBytes(8 * failures.length));
+  for (const [at, { id, index, kindId }] of failures.entries()) {
+    ids.appendWords(...uuidV7Words(nowMs, index, [random.getInt32(8 * at), random.getInt32(8 * at + 4)]));
+    kindIds.append(kindId);
+    indices.append(start + index);
+    recordIds.append(id);
+  }
+  return {
+    count: failures.length,
+    rejectionIds: ids.finish(),
+    kindIds: kindIds.finish(),
+    indices: indices.finish(),
+    recordIds: recordIds.finish(),
+  };
+}

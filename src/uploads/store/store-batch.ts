@@ -1,0 +1,192 @@
+import {
+  type EncodedRows,
+  IndexedRows,
+  idAt,
+  pickRows,
+  uuidsOf,
+} from '../../postgres/binary/encoded-rows.ts';
+import type { Client } from '../../postgres/pool.ts';
+import { BeginAgain } from '../../postgres/transactions.ts';
+import { perType } from '../../records/tables.ts';
+import { type ResourceType, referenceNotFound, referencesOf } from '../../registry/resources.ts';
+import type { FieldProblem } from '../../registry/validate.ts';
+import { created, failed, type Outcome, stale, unchanged, updated } from '../outcome.ts';
+import type { CheckedBatch } from '../read/batch-builder.ts';
+import { type Compared, compare } from './compare.ts';
+import { insertNew } from './insert-new.ts';
+import { lookUp, type RejectedIds } from './look-up.ts';
+import { lockStored, replaceLocked, updateStored } from './update-stored.ts';
+import { Versions } from './versions.ts';
+
+/** One outcome per record of a batch: the failed ones' own, and for each row the one that is given. */
+export function outcomesOf(batch: CheckedBatch, outcomeOf: (row: number) => Outcome): Outcome[] {
+  const outcomes: Outcome[] = new Array(batch.received);
+  for (const { index, id, problems } of batch.failed) outcomes[index] = failed(id, problems);
+  for (const [row, index] of batch.indices.entries()) outcomes[index] = outcomeOf(row);
+  return outcomes;
+}
+
+/** Where rows are stored: in a transaction, for an organisation, as records of a type. */
+interface Target {
+  readonly client: Client;
+  readonly organisationId: string;
+  readonly type: ResourceType;
+}
+
+export interface StoredRows {
+  /** Of each row. */
+  readonly outcomes: readonly Outcome[];
+  readonly rejectedIds: RejectedIds;
+}
+
+/**
+ * Stores the rows of a batch, in its transaction. Rows that are new are inserted first, in the order of their ids; then
+ * those that are stored and differ are updated, in the order of their ids. Every transaction does it in these two
+ * phases, which is why no two wait for each other: whoever inserts holds no lock on a row that was stored before, and
+ * those who update queue in one order.
+ */
+export async function storeRows(
+  client: Client,
+  organisationId: string,
+  type: ResourceType,
+  { rows, sample, referenced, hasRepeatedIds }: CheckedBatch,
+): Promise<StoredRows> {
+  const looked = await lookUp(client, organisationId, type, sample, referenced);
+  const { missing, manyStored, rejectedIds } = looked;
+  const outcomes: Outcome[] = new Array(rows.count);
+  failMissing(type, rows, missing, outcomes);
+  const good = allRows(rows.count).filter((row) => outcomes[row] === undefined);
+  if (good.length > 0) {
+    const target = { client, organisationId, type };
+    const picked = pickRows(rows, good);
+    const stored = hasRepeatedIds
+      ? await storeRepeated(target, picked)
+      : await storeDistinct(target, picked, manyStored);
+    for (const [position, row] of good.entries()) outcomes[row] = stored[position] as Outcome;
+  }
+  return { outcomes, rejectedIds };
+}
+
+/** Stores rows of which no two have the same id. */
+async function storeDistinct(target: Target, rows: EncodedRows, manyStored: boolean): Promise<Outcome[]> {
+  const outcomes: Outcome[] = new Array(rows.count).fill(created);
+  const compareWithStored = async (asked: readonly number[]) => {
+    const compared = await compareRows(target, pickRows(rows, asked));
+    for (const row of asked) outcomes[row] = unchanged;
+    for (const at of compared.stale) outcomes[asked[at] as number] = stale;
+    return { absent: compared.absent.map(of(asked)), changed: compared.changed.map(of(asked)) };
+  };
+  // Comparing costs new rows a look-up each, inserting costs stored ones nothing but one: so it is asked which they are.
+  const all = allRows(rows.count);
+  const first = manyStored ? await compareWithStored(all) : { absent: all, changed: [] };
+  for (const row of first.absent) outcomes[row] = created;
+  const stored = await insert(target, rows, first.absent);
+  const second = await compareWithStored(stored);
+  if (second.absent.length > 0) throw new BeginAgain('a row is neither written nor stored');
+  const changed = [...first.changed, ...second.changed].sort((a, b) => a - b);
+  await update(target, rows, changed, outcomes);
+  return outcomes;
+}
+
+/** Inserts those of the rows that are asked for; returns which of them were stored already. */
+async function insert(target: Target, rows: EncodedRows, asked: readonly number[]): Promise<number[]> {
+  if (asked.length === 0) return [];
+  const { client, organisationId, type } = target;
+  const stored = await insertNew(client, organisationId, type, pickRows(rows, asked));
+  return stored.map(of(asked));
+}
+
+/** Writes rows that are stored with other values. One that met a newer version is stale; each is seen to be either. */
+async function update(
+  target: Target,
+  rows: EncodedRows,
+  changed: readonly number[],
+  outcomes: Outcome[],
+): Promise<void> {
+  if (changed.length === 0) return;
+  const { client, organisationId, type } = target;
+  const picked = pickRows(rows, changed);
+  for (const row of changed) outcomes[row] = updated;
+  if (await updateStored(client, organisationId, type, picked)) return;
+  const now = await compareRows(target, picked);
+  if (now.absent.length + now.changed.length > 0) throw new BeginAgain('a row is neither written nor stale');
+  for (const at of now.stale) outcomes[changed[at] as number] = stale;
+}
+
+/**
+ * Stores rows of which some have the same id, as if they came one after the other. The first of each id is inserted;
+ * from then on every id is stored, and locked, so what becomes of each row can be told here, and only the version that
+ * an id ends with has to be written.
+ */
+async function storeRepeated(target: Target, rows: EncodedRows): Promise<Outcome[]> {
+  const { client, organisationId, type } = target;
+  const ids = allRows(rows.count).map((row) => idAt(rows, row));
+  const firsts = [...new Map(ids.map((id, row) => [id, row] as const).reverse()).values()].sort(
+    (a, b) => a - b,
+  );
+  const stored = await insert(target, rows, firsts);
+  const inserted = new Set(firsts);
+  for (const row of stored) inserted.delete(row);
+  if (stored.length > 0) await lockStored(client, organisationId, type, pickRows(idsOf(rows), stored));
+  const compared = await compareRows(target, rows);
+  if (compared.absent.length > 0) throw new BeginAgain('a row is neither written nor stored');
+  const againstStored: Outcome[] = new Array(rows.count).fill(unchanged);
+  for (const row of compared.changed) againstStored[row] = updated;
+  for (const row of compared.stale) againstStored[row] = stale;
+  for (const row of inserted) againstStored[row] = created;
+  const versions = new Versions(type);
+  const indexed = new IndexedRows(rows);
+  const outcomes = ids.map((id, row) =>
+    versions.apply(id, { rows: indexed, row }, againstStored[row] as Outcome),
+  );
+  const changedIds = new Set(ids.filter((_, row) => outcomes[row] === updated));
+  const written = [...changedIds].map((id) => versions.lastOf(id)?.row as number).sort((a, b) => a - b);
+  if (written.length > 0) await replaceLocked(client, organisationId, type, pickRows(rows, written));
+  return outcomes;
+}
+
+async function compareRows({ client, organisationId, type }: Target, rows: EncodedRows): Promise<Compared> {
+  if (rows.count === 0) return { absent: [], changed: [], stale: [] };
+  return compare(client, organisationId, type, rows);
+}
+
+function idsOf({ count, arrays }: EncodedRows): EncodedRows {
+  return { count, arrays: arrays.slice(0, 1) };
+}
+
+function allRows(count: number): number[] {
+  return Array.from({ length: count }, (_, row) => row);
+}
+
+/** From a number among those picked to the number of the row. */
+function of(picked: readonly number[]): (at: number) => number {
+  return (at) => picked[at] as number;
+}
+
+/** What each type refers to, and what is said where it is not there. */
+const referencesOfType = perType((type) =>
+  referencesOf(type).map(({ field, position, type: referenced }) => ({
+    position,
+    problem: { field, ...referenceNotFound(referenced) } satisfies FieldProblem,
+  })),
+);
+
+/** Gives each row that refers to something that does not exist its outcome. */
+export function failMissing(
+  type: ResourceType,
+  rows: EncodedRows,
+  missing: readonly ReadonlySet<string>[],
+  outcomes: Outcome[],
+): void {
+  if (missing.every((ids) => ids.size === 0)) return;
+  const columns = referencesOfType(type).map(({ position }) =>
+    uuidsOf(rows.arrays[position] as Buffer, rows.count),
+  );
+  for (let row = 0; row < rows.count; row++) {
+    const problems = referencesOfType(type).flatMap(({ problem }, at) => {
+      const id = columns[at]?.[row] ?? null;
+      return id !== null && missing[at]?.has(id) ? [problem] : [];
+    });
+    if (problems.length > 0) outcomes[row] = failed(idAt(rows, row), problems);
+  }
+}

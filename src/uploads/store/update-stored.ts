@@ -1,0 +1,69 @@
+import type { EncodedRows } from '../../postgres/binary/encoded-rows.ts';
+import type { Client } from '../../postgres/pool.ts';
+import { BeginAgain } from '../../postgres/transactions.ts';
+import { insertRows, perType, tableOf } from '../../records/tables.ts';
+import type { ResourceType } from '../../registry/resources.ts';
+
+/**
+ * Writes records whole over the ones that are stored. An `update` would be the plain word for it, but Citus plans
+ * only `insert … select` as one task on the node that has the rows.
+ */
+const replace = perType((type) => {
+  const table = tableOf(type);
+  const assignments = table.columns.slice(1).map((column) => `${column} = excluded.${column}`);
+  return {
+    name: `replace ${type}`,
+    text: `${insertRows(table)}
+      on conflict (organisation_id, ${table.id}) do update set ${assignments.join(', ')}, stored_at = excluded.stored_at`,
+  };
+});
+
+/** The same, but never an older version over a newer one: it may have come in since the rows were compared. */
+const update = perType((type) => ({
+  name: `update ${type}`,
+  text: `${replace(type).text}
+      where (excluded.updated < ${tableOf(type).name}.updated) is not true`,
+}));
+
+const lock = perType((type) => {
+  const { name, id } = tableOf(type);
+  return {
+    name: `lock ${type}`,
+    text: `select from ${name} where organisation_id = $1 and ${id} = any($2::uuid[]) order by ${id} for no key update`,
+  };
+});
+
+/** Writes records that are stored. Returns whether each was written. */
+export async function updateStored(
+  client: Client,
+  organisationId: string,
+  type: ResourceType,
+  { count, arrays }: EncodedRows,
+): Promise<boolean> {
+  const values = [organisationId, ...arrays, new Date()];
+  const { rowCount } = await client.query({ ...update(type), values });
+  return rowCount === count;
+}
+
+/** Locks stored records, in the order of their ids, until the transaction ends. */
+export async function lockStored(
+  client: Client,
+  organisationId: string,
+  type: ResourceType,
+  { count, arrays }: EncodedRows,
+): Promise<void> {
+  const { rowCount } = await client.query({ ...lock(type), values: [organisationId, arrays[0]] });
+  if (rowCount !== count) throw new BeginAgain('a row that was stored is not there');
+}
+
+/** Writes records that are stored and locked. */
+export async function replaceLocked(
+  client: Client,
+  organisationId: string,
+  type: ResourceType,
+  { count, arrays }: EncodedRows,
+): Promise<void> {
+  const values = [organisationId, ...arrays, new Date()];
+  const { rowCount } = await client.query({ ...replace(type), values });
+  if (rowCount !== count) throw new BeginAgain('a row that was locked was not written');
+}

@@ -1,0 +1,125 @@
+import { randomBytes } from 'node:crypto';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { createEmptyDatabase, createTestDatabase } from '../support/database.ts';
+import { queryDatabase } from '../support/query-database.ts';
+import { runCommand } from '../support/run-command.ts';
+
+/** What a command says of a database it cannot use: one sentence, with host and port and what to do. */
+
+const password = `hush-${randomBytes(8).toString('hex')}`;
+/** A login that is a member of nothing, with a name that has to be quoted. */
+const login = `Stranger-${randomBytes(4).toString('hex')}`;
+let databaseUrl: string;
+let hostAndPort: string;
+
+beforeAll(async () => {
+  databaseUrl = await createTestDatabase();
+  hostAndPort = new URL(databaseUrl).host;
+  await queryDatabase(databaseUrl, `create role "${login}" login password '${password}'`);
+});
+
+const commands = ['migrate', 'serve', 'organisations list', 'keys list', 'audit'];
+
+function changed(url: string, parts: Partial<Record<'username' | 'password' | 'host' | 'pathname', string>>) {
+  return Object.assign(new URL(url), parts).href;
+}
+
+/** Runs it on that database. One line, no stack, never the password, and an end of its own. */
+async function sentenceOf(
+  args: readonly string[],
+  url: string,
+  env: Record<string, string> = {},
+): Promise<string> {
+  const result = await runCommand(args, { DATABASE_URL: url, PORT: '0', LOG_LEVEL: 'silent', ...env });
+  expect(result).toMatchObject({ exitCode: 1, stdout: '' });
+  expect(result.stderr.trim().split('\n')).toHaveLength(1);
+  expect(result.stderr).not.toMatch(/\bat .+:\d+:\d+/);
+  expect(result.stderr).not.toContain(password);
+  expect(result.stderr).not.toContain(new URL(databaseUrl).password);
+  return result.stderr.trim();
+}
+
+describe.each(commands)('%s', (command) => {
+  const args = command.split(' ');
+
+  it('says that the password is missing, and where it goes', async () => {
+    const said = await sentenceOf(args, changed(databaseUrl, { password: '' }));
+    expect(said).toContain(`DATABASE_URL has no password, and PostgreSQL at ${hostAndPort} asks for one`);
+    expect(said).toContain(`postgres://postgres:<password>@${hostAndPort}/`);
+  });
+
+  it('says that the password is wrong', async () => {
+    const said = await sentenceOf(args, changed(databaseUrl, { username: login, password: 'wrong' }));
+    expect(said).toContain(`PostgreSQL at ${hostAndPort} refuses the user or the password`);
+  });
+
+  it('names a certificate that is not there', async () => {
+    const said = await sentenceOf(args, `${databaseUrl}?sslmode=verify-full&sslrootcert=/nowhere/ca.pem`);
+    expect(said).toContain('DATABASE_URL names the file /nowhere/ca.pem, which cannot be read (ENOENT)');
+  });
+
+  it('names a database that does not exist', async () => {
+    const said = await sentenceOf(args, changed(databaseUrl, { pathname: '/nowhere' }));
+    expect(said).toContain(`PostgreSQL at ${hostAndPort} has no database "nowhere"; create it`);
+  });
+
+  // A server that is away may come back; serve waits for it, which the tests of the log hold.
+  it.skipIf(args[0] === 'serve')('names a port where there is nothing', async () => {
+    const said = await sentenceOf(args, changed(databaseUrl, { host: '127.0.0.1:1' }));
+    expect(said).toContain('PostgreSQL at 127.0.0.1:1 cannot be reached (ECONNREFUSED); check');
+  });
+
+  it.skipIf(args[0] === 'serve')('names a host that does not exist', async () => {
+    const url = `${changed(databaseUrl, { host: 'nowhere.invalid:5432' })}?sslmode=disable`;
+    expect(await sentenceOf(args, url)).toMatch(
+      /the host nowhere\.invalid has no address \(\w+\); check the host/,
+    );
+  });
+
+  it.skipIf(args[0] === 'migrate')('says which role the login lacks, as a statement', async () => {
+    const said = await sentenceOf(args, changed(databaseUrl, { username: login, password }));
+    const role = args[0] === 'serve' ? 'intake_serve' : 'intake_admin';
+    expect(said).toMatch(new RegExp(`; let a superuser run: grant ${role} to "${login}"$`));
+  });
+});
+
+it('what serve says to run is enough to serve', async () => {
+  const url = changed(databaseUrl, { username: login, password });
+  await queryDatabase(databaseUrl, `grant intake_admin to "${login}"`);
+  // It can read the list of migrations then, and would fail with the first request.
+  expect(await sentenceOf(['serve'], url)).toMatch(/is no member of intake_serve; .*grant intake_serve to/);
+  expect(await runCommand(['keys', 'list'], { DATABASE_URL: url })).toMatchObject({
+    exitCode: 0,
+    stderr: '',
+  });
+  await queryDatabase(databaseUrl, `revoke intake_admin from "${login}"; grant intake_serve to "${login}"`);
+  const admin = { ADMIN_TOKEN: 'x'.repeat(32), ADMIN_PORT: '0' };
+  expect(await sentenceOf(['serve'], url, admin)).toMatch(
+    /DATABASE_URL is no member of intake_admin; .*grant intake_admin to/,
+  );
+  const wrong = { ...admin, ADMIN_DATABASE_URL: changed(databaseUrl, { password: 'wrong' }) };
+  expect(await sentenceOf(['serve'], url, wrong)).toContain(
+    `PostgreSQL at ${hostAndPort} refuses the user or the password; check both in ADMIN_DATABASE_URL`,
+  );
+});
+
+describe('migrate as a login that', () => {
+  const asStranger = (url: string) => changed(url, { username: login, password });
+
+  it('does not own the tables names who does', async () => {
+    expect(await sentenceOf(['migrate'], asStranger(databaseUrl))).toBe(
+      `intake-server: the login "${login}" does not own the tables; run migrate as their owner, postgres`,
+    );
+  });
+
+  it('may not create tables says what to grant, which is enough', async () => {
+    const empty = await createEmptyDatabase();
+    const said = await sentenceOf(['migrate'], asStranger(empty));
+    const grant = `grant create on schema public to "${login}"`;
+    expect(said).toMatch(new RegExp(`may not create tables in this database; .*${grant}$`));
+    await queryDatabase(empty, grant);
+    const { exitCode, stdout } = await runCommand(['migrate'], { DATABASE_URL: asStranger(empty) });
+    expect(stdout).toContain('The schema is up to date.');
+    expect(exitCode).toBe(0);
+  });
+});

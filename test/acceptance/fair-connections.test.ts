@@ -1,0 +1,52 @@
+import pg from 'pg';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { type Api, apiOf } from '../support/api.ts';
+import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
+import { expectError } from '../support/expect-error.ts';
+import { many, newTag } from '../support/new-records.ts';
+
+/** An organisation that waits for its own locks with everything it may have does not take connections from another. */
+
+let server: BuiltServer;
+let hostile: Api;
+let neighbour: Api;
+let holder: pg.Client;
+beforeAll(async () => {
+  server = await startBuiltServer({ DATABASE_CONNECTIONS_MAX: '4' });
+  hostile = apiOf(server.url, await server.createKey('hostile'));
+  neighbour = apiOf(server.url, await server.createKey('neighbour'));
+  holder = new pg.Client({ connectionString: server.databaseUrl });
+  await holder.connect();
+});
+afterAll(async () => {
+  await holder.end();
+  await server.stop();
+});
+
+it('others are served meanwhile, and whoever waited too long is told so, and never that the database is away', {
+  timeout: 60_000,
+}, async () => {
+  const tag = newTag();
+  await hostile.upload('tags', [tag]);
+  await holder.query('begin');
+  await holder.query('select from tags where tag_id = $1 for update', [tag.tag_id]);
+  const stuck = many(12, (at) => hostile.upload('tags', [{ ...tag, name: `name ${at}` }]));
+  // Had they to wait for the lock, they would be told so, too.
+  for (let round = 0; round < 20; round++) {
+    expect((await neighbour.upload('tags', [newTag()])).status).toBe(200);
+    expect((await neighbour.get('/health/ready')).status).toBe(200);
+  }
+  // A share of four connections waits for the lock, and no more.
+  const { rows } = await holder.query(
+    `select count(*)::integer as waiting from pg_stat_activity
+     where datname = current_database() and wait_event_type = 'Lock'`,
+  );
+  expect(rows).toEqual([{ waiting: 3 }]);
+  const waited = await Promise.race(stuck);
+  expectError(waited, 503);
+  expect(waited.body.message).toMatch(/more is arriving/i);
+  expect(waited.body.message).not.toMatch(/database/i);
+  await holder.query('rollback');
+  const statuses = (await Promise.all(stuck)).map(({ status }) => status);
+  expect(statuses.filter((status) => status !== 200 && status !== 503)).toEqual([]);
+});

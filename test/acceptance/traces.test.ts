@@ -1,0 +1,207 @@
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { createServer } from 'node:net';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type Api, apiOf } from '../support/api.ts';
+import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
+import { freePort } from '../support/free-port.ts';
+import { many, newShop } from '../support/new-records.ts';
+import { type CollectedSpan, startTraceCollector, type TraceCollector } from '../support/trace-collector.ts';
+
+/** Where the time of a request goes, as an OpenTelemetry collector is told. */
+
+const telling = fileURLToPath(new URL('../support/tell-opentelemetry.ts', import.meta.url));
+const loadedBy = ({ log }: BuiltServer) => log.filter((line) => line.includes('"loads @opentelemetry'));
+
+const startMs = ({ startTimeUnixNano }: CollectedSpan) => Number(startTimeUnixNano) / 1e6;
+const endMs = ({ endTimeUnixNano }: CollectedSpan) => Number(endTimeUnixNano) / 1e6;
+const durationMs = (span: CollectedSpan) => endMs(span) - startMs(span);
+const attributeOf = ({ attributes }: CollectedSpan, key: string) =>
+  Object.values(attributes.find((attribute) => attribute.key === key)?.value ?? {})[0];
+
+function newCaller(flags = '01') {
+  const traceId = randomBytes(16).toString('hex');
+  const spanId = randomBytes(8).toString('hex');
+  return { traceId, spanId, headers: { traceparent: `00-${traceId}-${spanId}-${flags}` } };
+}
+
+function interactionWith(shop: { shop_id: string }) {
+  return {
+    interaction_type: 'SHARE',
+    platform: 'WEB',
+    event_timestamp: new Date().toISOString(),
+    item_type: 'SHOP',
+    item_id: shop.shop_id,
+  };
+}
+
+describe('with a collector', () => {
+  let collector: TraceCollector;
+  let server: BuiltServer;
+  let api: Api;
+  beforeAll(async () => {
+    collector = await startTraceCollector();
+    server = await startBuiltServer({
+      OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
+      OTEL_SERVICE_NAME: 'intake-under-test',
+      OTEL_BSP_SCHEDULE_DELAY: '100',
+    });
+    api = apiOf(server.url, await server.createKey('acme'));
+  });
+  afterAll(async () => {
+    await server.stop();
+    await collector.close();
+  });
+
+  const spansOf = (traceId: string) => collector.spans.filter((span) => span.traceId === traceId);
+
+  async function requestSpan({
+    traceId,
+    spanId,
+  }: {
+    traceId: string;
+    spanId: string;
+  }): Promise<CollectedSpan> {
+    const find = () => spansOf(traceId).find((span) => span.parentSpanId === spanId);
+    await expect.poll(find, { timeout: 5_000 }).toBeDefined();
+    return find()!;
+  }
+
+  it("an upload is one tree under the caller's span, and its parts make up its duration", async () => {
+    // So that the threads that read and the connections are there.
+    await api.upload(
+      'shops',
+      many(5_000, () => newShop()),
+    );
+    const caller = newCaller();
+    const records = many(5_000, () => newShop());
+    const answer = await api.post('/v1/data/shops', { records }, caller.headers);
+    expect(answer.status).toBe(200);
+    const root = await requestSpan(caller);
+    expect(root.name).toBe('POST /v1/data/shops');
+    expect(attributeOf(root, 'intake.request_id')).toBe(answer.headers.get('x-request-id'));
+    const all = spansOf(caller.traceId);
+    const byId = new Map(all.map((span) => [span.spanId, span]));
+    for (const span of all.filter((one) => one !== root)) {
+      const parent = byId.get(span.parentSpanId ?? '');
+      expect(parent, `the parent of ${span.name}`).toBeDefined();
+      expect(startMs(span)).toBeGreaterThanOrEqual(startMs(parent!) - 1);
+      expect(endMs(span)).toBeLessThanOrEqual(endMs(parent!) + 1);
+    }
+    const children = all.filter(({ parentSpanId }) => parentSpanId === root.spanId);
+    const batches = children.filter(({ name }) => name === 'batch');
+    expect(batches).toHaveLength(5);
+    expect(children.map(({ name }) => name)).toEqual(
+      expect.arrayContaining(['admit', 'receive body', 'read records']),
+    );
+    const sumMs = children.reduce((sum, span) => sum + durationMs(span), 0);
+    expect(sumMs / durationMs(root)).toBeGreaterThan(0.8);
+    expect(sumMs / durationMs(root)).toBeLessThan(1.05);
+    for (const { spanId } of batches) {
+      const statements = all.filter(({ parentSpanId }) => parentSpanId === spanId).map(({ name }) => name);
+      expect(statements).toEqual(expect.arrayContaining(['enter batch', 'look-up', 'insert new', 'commit']));
+    }
+    expect(JSON.stringify(collector.resources[0])).toContain('"intake-under-test"');
+  });
+
+  it('the flush of an interaction is part of its trace, and linked to the others that it wrote', async () => {
+    const shop = newShop();
+    await api.batch('shops', [shop]);
+    const callers = many(20, () => newCaller());
+    const answers = callers.map(({ headers }) =>
+      api.post('/user-interactions', interactionWith(shop), headers),
+    );
+    for (const { status } of await Promise.all(answers)) expect(status).toBe(201);
+    const roots = await Promise.all(callers.map(requestSpan));
+    const traceIds = roots.map(({ traceId }) => traceId);
+    const steps = traceIds.map((id) => spansOf(id).find(({ name }) => name === 'record interaction')!);
+    const flushes = traceIds.flatMap((id) => spansOf(id).filter(({ name }) => name === 'flush interactions'));
+    for (const step of steps) {
+      const flush = flushes.find(
+        ({ spanId, parentSpanId }) =>
+          parentSpanId === step.spanId || step.links?.some((link) => link.spanId === spanId),
+      );
+      expect(flush).toBeDefined();
+      if (flush?.parentSpanId !== step.spanId)
+        expect(flush?.links).toContainEqual(expect.objectContaining({ spanId: step.spanId }));
+    }
+    const rows = flushes.reduce((sum, flush) => sum + Number(attributeOf(flush, 'intake.interactions')), 0);
+    expect(rows).toBe(20);
+  });
+
+  it('the lines of the log carry the trace id, also of a trace that is not recorded', async () => {
+    for (const flags of ['01', '00']) {
+      const caller = newCaller(flags);
+      const { headers } = await api.get('/v1/data', caller.headers);
+      const line = () => server.log.find((text) => text.includes(headers.get('x-request-id') ?? 'none'));
+      await expect.poll(line).toContain(`"trace_id":"${caller.traceId}"`);
+    }
+  });
+
+  it('a caller decides whether a request is traced, and what is no traceparent is passed over', async () => {
+    const unsampled = newCaller('00');
+    await api.get('/v1/data', unsampled.headers);
+    for (const traceparent of [
+      'x',
+      `00-${'0'.repeat(32)}-${'1'.repeat(16)}-01`,
+      `ff-${'1'.repeat(32)}-${'1'.repeat(16)}-01`,
+    ])
+      expect((await api.get('/v1/data', { traceparent })).status).toBe(200);
+    const sampled = newCaller();
+    await api.get('/v1/data', sampled.headers);
+    await requestSpan(sampled);
+    expect(spansOf(unsampled.traceId)).toEqual([]);
+    expect(spansOf('1'.repeat(32))).toEqual([]);
+  });
+
+  it('no span has anything that was sent, not the address either', async () => {
+    const caller = newCaller();
+    const shop = { ...newShop(), name: 'planted-name' };
+    await api.post('/v1/data/shops', { records: [shop, { shop_id: 'planted-id' }] }, caller.headers);
+    const { traceId, spanId } = caller;
+    await requestSpan(caller);
+    const again = { ...newCaller(), traceId, spanId };
+    await api.get('/v1/rejections?cursor=planted-cursor', again.headers);
+    await api.get(`/v1/data/shops/${shop.shop_id}`, caller.headers);
+    await expect.poll(() => spansOf(traceId).some(({ name }) => name.startsWith('GET '))).toBe(true);
+    expect(JSON.stringify(collector.spans)).not.toContain('planted');
+    expect(JSON.stringify(collector.spans)).not.toContain(shop.shop_id);
+  });
+});
+
+it('without a collector nothing of OpenTelemetry is loaded', async () => {
+  const server = await startBuiltServer({ NODE_OPTIONS: `--import=${telling}` });
+  expect((await apiOf(server.url).get('/health/ready')).status).toBe(200);
+  await server.stop();
+  expect(loadedBy(server)).toEqual([]);
+  const tracing = await startBuiltServer({
+    NODE_OPTIONS: `--import=${telling}`,
+    OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${await freePort()}`,
+  });
+  await tracing.stop();
+  expect(loadedBy(tracing).length).toBeGreaterThan(5);
+});
+
+it('a collector that is away, or takes and never answers, harms nothing and does not hold up the stop', async () => {
+  const silent = createServer(() => {}).listen(0, '127.0.0.1');
+  await once(silent, 'listening');
+  const { port } = silent.address() as { port: number };
+  for (const at of [await freePort(), port]) {
+    const server = await startBuiltServer({
+      OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${at}`,
+      OTEL_BSP_SCHEDULE_DELAY: '100',
+    });
+    const api = apiOf(server.url, await server.createKey('acme'));
+    for (let round = 0; round < 20; round++)
+      expect((await api.post('/v1/data/shops', { records: [newShop()] }, newCaller().headers)).status).toBe(
+        200,
+      );
+    const beganMs = performance.now();
+    await server.stop();
+    expect(performance.now() - beganMs).toBeLessThan(5_000);
+    expect(server.process.exitCode).toBe(0);
+    expect(server.log.join('\n')).toContain('"msg":"stopped"');
+  }
+  silent.close();
+});

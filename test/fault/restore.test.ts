@@ -1,0 +1,179 @@
+import { execFileSync } from 'node:child_process';
+import {
+  appendFileSync,
+  chmodSync,
+  chownSync,
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { type LocalPostgres, startLocalPostgres, unprivilegedAccount } from '../../src/cli/local-postgres.ts';
+import { apiOf } from '../support/api.ts';
+import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
+import { servingLogin } from '../support/database.ts';
+import { many, newShop } from '../support/new-records.ts';
+import { queryDatabase } from '../support/query-database.ts';
+import { runCommand } from '../support/run-command.ts';
+
+/** Rehearses "Backup" and "Restore" of docs/operating.md on a cluster of its own. */
+
+const programs = '/usr/lib/postgresql/15/bin';
+const isInstalled = existsSync(join(programs, 'pg_basebackup'));
+if (!isInstalled) console.log('No backup is restored: PostgreSQL 15 of Debian is not installed');
+
+let folder: string;
+const clusters: LocalPostgres[] = [];
+const servers: BuiltServer[] = [];
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), 'intake-restore-'));
+  chmodSync(folder, 0o755);
+});
+afterAll(async () => {
+  for (const server of servers) await server.stop();
+  for (const cluster of clusters) await cluster.stop().catch(() => {});
+  rmSync(folder, { recursive: true, force: true });
+});
+
+/** A folder of the account that PostgreSQL runs as. */
+function ownFolder(...names: string[]): string {
+  const path = join(folder, ...names);
+  mkdirSync(dirname(path), { recursive: true });
+  mkdirSync(path, { mode: 0o700 });
+  const account = unprivilegedAccount();
+  if (account) chownSync(path, account.uid, account.gid);
+  return path;
+}
+
+const run = (program: string, ...args: string[]) =>
+  execFileSync(join(programs, program), args, { ...unprivilegedAccount(), stdio: 'pipe' });
+
+/** What each table holds. */
+async function hashesOf(url: string): Promise<Record<string, string>> {
+  const tables = await queryDatabase<{ name: string }>(
+    url,
+    `select c.oid::regclass::text as name from pg_class c
+     where c.relnamespace = 'public'::regnamespace and c.relkind = 'r' order by 1`,
+  );
+  const hashes: Record<string, string> = {};
+  for (const { name } of tables) {
+    const [row] = await queryDatabase<{ hash: string }>(
+      url,
+      `select count(*) || ' ' || md5(coalesce(string_agg(t::text, chr(10) order by t::text), '')) as hash from only ${name} t`,
+    );
+    hashes[name] = row?.hash ?? '';
+  }
+  return hashes;
+}
+
+it.skipIf(!isInstalled)(
+  'a base backup and the archived log bring back every row of a moment, and no key that was revoked after it',
+  { timeout: 180_000 },
+  async () => {
+    const archive = ownFolder('archive');
+    const first = await startLocalPostgres(join(folder, 'first'), programs, {
+      archive_mode: 'on',
+      archive_command: `test ! -f ${archive}/%f && cp %p ${archive}/%f`,
+    });
+    clusters.push(first);
+    const url = first.url('intake');
+    await queryDatabase(first.url('postgres'), 'create database intake');
+    const intake = async (target: string, ...args: string[]) => {
+      const { exitCode, stdout, stderr } = await runCommand(args, { DATABASE_URL: target });
+      expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' });
+      return stdout;
+    };
+    await intake(url, 'migrate');
+    const { password } = new URL(url);
+    await queryDatabase(url, `create role ${servingLogin} login password '${password}' in role intake_serve`);
+    await queryDatabase(url, `create role intake_ops login password '${password}' in role intake_admin`);
+    await intake(url, 'organisations', 'create', 'acme');
+    const issue = async () =>
+      JSON.parse(await intake(url, 'keys', 'issue', '--organisation', 'acme', '--json'));
+    const [stolen, kept] = [await issue(), await issue()];
+
+    const before = await startBuiltServer({ DATABASE_URL: url });
+    servers.push(before);
+    const upload = () =>
+      apiOf(before.url, kept.key).batch(
+        'shops',
+        many(500, () => newShop()),
+      );
+    expect(await upload()).toMatchObject({ http: 200 });
+    const restored = ownFolder('second', 'data');
+    run(
+      'pg_basebackup',
+      '-d',
+      first.url('postgres'),
+      '-D',
+      restored,
+      '-X',
+      'none',
+      '--checkpoint=fast',
+      '--no-manifest',
+    );
+    expect(await upload()).toMatchObject({ http: 200 });
+    await before.stop();
+
+    const noted = await hashesOf(url);
+    const [{ moment } = { moment: '' }] = await queryDatabase<{ moment: string }>(
+      url,
+      'select clock_timestamp()::text as moment',
+    );
+    await sleep(1_000);
+    await intake(url, 'keys', 'revoke', stolen.key_id);
+    const late = await issue();
+    await queryDatabase(url, 'delete from shops');
+    const log = join(folder, 'audit.json');
+    writeFileSync(log, await intake(url, 'audit', '--json', '--limit', '10000'));
+    await queryDatabase(url, 'select pg_switch_wal()');
+    await first.stop();
+
+    writeFileSync(join(restored, 'recovery.signal'), '');
+    appendFileSync(
+      join(restored, 'postgresql.auto.conf'),
+      `restore_command = 'cp ${archive}/%f %p'\nrecovery_target_time = '${moment}'\nrecovery_target_action = 'promote'\n`,
+    );
+    copyFileSync(join(first.home, 'password'), join(folder, 'second', 'password'));
+    const account = unprivilegedAccount();
+    if (account)
+      for (const name of readdirSync(restored)) chownSync(join(restored, name), account.uid, account.gid);
+    const second = await startLocalPostgres(join(folder, 'second'), programs);
+    clusters.push(second);
+    const target = second.url('intake');
+    const isRecovering = async () =>
+      (await queryDatabase<{ is: boolean }>(target, 'select pg_is_in_recovery() as is'))[0]?.is;
+    await expect.poll(isRecovering, { timeout: 30_000 }).toBe(false);
+    expect(await hashesOf(target)).toEqual(noted);
+
+    const server = await startBuiltServer({ DATABASE_URL: target });
+    servers.push(server);
+    const status = async (path: string, { key }: { key?: string } = {}) =>
+      (await apiOf(server.url, key).get(path)).status;
+    expect(await status('/v1/data', stolen)).toBe(503);
+    expect(await status('/v1/data', kept)).toBe(503);
+    expect(await status('/health/ready')).toBe(503);
+    expect(server.log.join('\n')).toContain('until intake-server after-restore has run');
+
+    expect((await apiOf(server.url).get('/health/ready')).body.message).toContain('after-restore');
+    const asOperator = new URL(target);
+    asOperator.username = 'intake_ops';
+    const short = join(folder, 'short.json');
+    writeFileSync(short, JSON.stringify(JSON.parse(readFileSync(log, 'utf8')).slice(0, 1)));
+    const refused = await runCommand(['after-restore', '--audit', short], { DATABASE_URL: asOperator.href });
+    expect(refused).toMatchObject({ exitCode: 1, stderr: expect.stringContaining('does not reach back') });
+    const said = await intake(asOperator.href, 'after-restore', '--audit', log);
+    expect(said).toContain(`to be issued anew: ${late.key_id}\n`);
+    await expect.poll(() => status('/v1/data', kept), { timeout: 10_000 }).toBe(200);
+    expect(await status('/v1/data', stolen)).toBe(401);
+    await expect.poll(() => status('/health/ready'), { timeout: 10_000 }).toBe(200);
+  },
+);

@@ -1,0 +1,112 @@
+import { execFile } from 'node:child_process';
+import { cpSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { startBuiltServer } from '../support/built-server.ts';
+import { createTestDatabase } from '../support/database.ts';
+import { Fleet } from '../support/fleet.ts';
+import { nginxIsInstalled } from '../support/nginx.ts';
+import { queryDatabase } from '../support/query-database.ts';
+import { runCommand } from '../support/run-command.ts';
+
+/** The next version is this one with more migrations, run from its source. */
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+let next: string;
+let databaseUrl: string;
+const tables = [
+  'tags',
+  'interactions',
+  'receipts',
+  'receipt_batches',
+  'rejections',
+  'organisations',
+  'api_keys',
+  'leases',
+];
+let newest: number;
+
+beforeAll(async () => {
+  next = mkdtempSync(join(tmpdir(), 'intake-next-'));
+  for (const name of ['src', 'migrations', 'package.json', 'openapi.json'])
+    cpSync(join(root, name), join(next, name), { recursive: true });
+  symlinkSync(join(root, 'node_modules'), join(next, 'node_modules'));
+  newest = readdirSync(join(root, 'migrations')).length;
+  // Wherever old code reads and writes it meets a column that it does not know.
+  for (const table of tables)
+    addMigration(
+      `set local lock_timeout = '3s'; alter table ${table} add column added_later text default 'x';`,
+    );
+  addMigration('create table made_later (organisation_id uuid primary key);');
+  databaseUrl = await createTestDatabase();
+});
+afterAll(() => rmSync(next, { recursive: true, force: true }));
+
+function addMigration(sql: string): void {
+  const number = readdirSync(join(next, 'migrations')).length + 1;
+  writeFileSync(join(next, 'migrations', `${String(number).padStart(4, '0')}_later.sql`), sql);
+}
+
+const nextMain = () => join(next, 'src/main.ts');
+async function migrateNext(url: string): Promise<void> {
+  await promisify(execFile)(process.execPath, [nextMain(), 'migrate'], {
+    env: { ...process.env, DATABASE_URL: url },
+  });
+}
+
+const start = () => startBuiltServer({ DATABASE_URL: databaseUrl });
+const raise = (level: number) =>
+  queryDatabase(databaseUrl, 'update schema_compatibility set oldest_code = $1', [level]);
+
+describe('this version on the schema of the next', () => {
+  it('starts and says what is to be done; its migrate changes nothing', async () => {
+    await migrateNext(databaseUrl);
+    const { exitCode, stdout } = await runCommand(['migrate'], { DATABASE_URL: databaseUrl });
+    expect({ exitCode, stdout }).toEqual({ exitCode: 0, stdout: 'The schema was up to date already.\n' });
+    const server = await start();
+    expect(server.log.join('\n')).toContain('the schema of a newer version, which this one works with');
+    await server.stop();
+  });
+
+  it('starts after what it does not use was taken away', async () => {
+    await raise(newest);
+    await (await start()).stop();
+  });
+
+  it('neither starts nor is ready where that takes newer code', async () => {
+    await raise(newest);
+    const server = await start();
+    await raise(newest + 1);
+    await expect
+      .poll(async () => (await fetch(`${server.url}/health/ready`)).json(), { timeout: 5_000 })
+      .toMatchObject({ code: 'schema_ahead' });
+    await server.stop();
+    const { exitCode, stderr } = await runCommand(['serve'], { DATABASE_URL: databaseUrl });
+    expect(exitCode).toBe(1);
+    expect(stderr).toMatch(/schema is ahead of this program and no longer works with it; run a newer/);
+  });
+});
+
+it.skipIf(!nginxIsInstalled)(
+  'an upgrade under load, with an old process that restarts in the middle, fails no request',
+  { timeout: 240_000 },
+  async () => {
+    const fleet = await Fleet.start();
+    try {
+      const clients = fleet.startClients();
+      await migrateNext(fleet.databaseUrl);
+      await fleet.restart(0);
+      await fleet.restart(1, nextMain());
+      await fleet.restart(0, nextMain());
+      const { answered, failed, lost } = await clients.stop();
+      console.log(`An upgrade behind nginx: ${answered} requests, ${failed.length} failed`);
+      expect({ failed, lost }).toEqual({ failed: [], lost: [] });
+      expect(answered).toBeGreaterThan(100);
+    } finally {
+      await fleet.stop();
+    }
+  },
+);

@@ -1,0 +1,50 @@
+import { execFileSync } from 'node:child_process';
+import { existsSync, readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { expect, it } from 'vitest';
+import { described } from '../../src/metrics/described.ts';
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+const folder = `${root}/deploy/observability`;
+const rules = readFileSync(`${folder}/alerts.yml`, 'utf8');
+const tests = readFileSync(`${folder}/alerts-test.yml`, 'utf8');
+const alerts = [...rules.matchAll(/- alert: (\w+)/g)].map(([, name = '']) => name);
+
+it.skipIf(!existsSync('/usr/bin/promtool'))(
+  "the alerts fire when they should and only then, and Prometheus takes its configuration (needs Debian's prometheus)",
+  () => {
+    const promtool = (...args: string[]) =>
+      execFileSync('/usr/bin/promtool', args, { cwd: folder }).toString();
+    expect(promtool('check', 'rules', 'alerts.yml')).toContain(`${alerts.length} rules found`);
+    expect(promtool('test', 'rules', 'alerts-test.yml')).toContain('SUCCESS');
+    expect(promtool('check', 'config', 'prometheus.yml')).toContain('is valid prometheus config');
+  },
+);
+
+it('every alert is tried, on numbers and on running processes, and leads to its section of the runbook', () => {
+  const real = readFileSync(`${root}/test/observability/alerts-fire.test.ts`, 'utf8');
+  const runbook = readFileSync(`${root}/docs/runbook.md`, 'utf8');
+  expect(alerts.length).toBeGreaterThan(10);
+  for (const alert of alerts) {
+    expect(tests).toContain(`alertname: ${alert}`);
+    expect(rules).toContain(`runbook: docs/runbook.md#${alert.toLowerCase()}\n`);
+    expect(runbook).toContain(`\n## ${alert}\n`);
+    expect(real).toContain(`'${alert}`);
+  }
+});
+
+it('the alerts, the runbook and the page for operators name metrics that there are', () => {
+  const known = Object.values(described).map(({ name }) => name as string);
+  for (const text of [
+    rules,
+    tests,
+    ...['docs/runbook.md', 'docs/operating.md'].map((file) => readFileSync(`${root}/${file}`, 'utf8')),
+  ]) {
+    // A key begins like a metric, but has letters of both cases.
+    const named = [...text.matchAll(/\bintake(?:_[a-z]+)+(?!\w)/g)].map(([name]) =>
+      name.replace(/_(bucket|count|sum)$/, ''),
+    );
+    const roles = ['intake_serve', 'intake_admin', 'intake_app', 'intake_ops'];
+    expect(named.filter((name) => !known.includes(name) && !roles.includes(name))).toEqual([]);
+  }
+});

@@ -1,0 +1,172 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { choresOf, counting } from '../../src/maintenance/chores.ts';
+import { startMaintenance } from '../../src/maintenance/maintenance.ts';
+import { uuidFloor } from '../../src/registry/uuid-v7.ts';
+import { purgeRejections } from '../../src/rejections/purge-rejections.ts';
+import { createTestApp, type TestApp } from '../support/app.ts';
+
+let test: TestApp;
+let key: string;
+beforeAll(async () => {
+  test = await createTestApp();
+  ({ key } = await test.organisation('acme'));
+});
+afterAll(() => test.close());
+
+const dayMs = 86_400_000;
+
+async function doChores(daysKept = 30): Promise<void> {
+  for (const chore of choresOf(test.pool, daysKept)) await chore.run();
+}
+
+const rollUp = () => choresOf(test.pool, 30)[0]!.run();
+const headers = () => ({ authorization: `Bearer ${key}` });
+
+async function upload(type: string, records: unknown[]) {
+  const answer = await test.app.inject({
+    method: 'POST',
+    url: `/v1/data/${type}`,
+    headers: headers(),
+    payload: { records },
+  });
+  return answer.json();
+}
+
+async function overview() {
+  const answer = await test.app.inject({ url: '/v1/data', headers: headers() });
+  return answer.json();
+}
+
+async function rowsOf(query: string): Promise<Record<string, unknown>[]> {
+  return (await test.pool.query(query)).rows;
+}
+
+const tag = (updated?: string) => ({ tag_id: randomUUID(), name: 'x', ...(updated && { updated }) });
+
+it('differences are rolled up, twice at once too, and the overview says the same before and after', async () => {
+  await upload('tags', [tag('2026-01-02T03:04:05.000006Z'), tag()]);
+  await upload('tags', [tag('2025-01-01T00:00:00Z'), { tag_id: 'no' }]);
+  const before = await overview();
+  expect(before.types).toMatchObject([
+    { type: 'tags', records: 3, newest_updated: '2026-01-02T03:04:05.000006Z', open_rejections: 1 },
+  ]);
+  expect(await rowsOf('select from record_count_changes')).toHaveLength(2);
+  await Promise.all([rollUp(), rollUp()]);
+  expect(await rowsOf('select from record_count_changes')).toEqual([]);
+  expect(await rowsOf('select from rejection_count_changes')).toEqual([]);
+  expect(await rowsOf('select from record_counts')).toHaveLength(1);
+  expect(await overview()).toEqual(before);
+  await upload('tags', [tag()]);
+  await rollUp();
+  expect((await overview()).types).toMatchObject([{ records: 4, open_rejections: 1 }]);
+});
+
+it('partitions are there for last week and four ahead, and making them again changes nothing', async () => {
+  const partitions = () =>
+    rowsOf(`select inhparent::regclass::text as parent, count(*)::int as partitions from pg_inherits
+            where inhparent in ('receipts'::regclass, 'receipt_batches'::regclass) group by 1 order by 1`);
+  const expected = [
+    { parent: 'receipt_batches', partitions: 6 },
+    { parent: 'receipts', partitions: 6 },
+  ];
+  expect(await partitions()).toEqual(expected);
+  await doChores();
+  expect(await partitions()).toEqual(expected);
+});
+
+it('rejections of before the days to keep go, are counted no longer, and their kind goes when nothing fails for it', async () => {
+  const shops = async () => (await overview()).types.find((one: { type: string }) => one.type === 'shops');
+  await upload('shops', [
+    { shop_id: randomUUID(), name: 7, region: 'GB' },
+    { shop_id: 'no', name: 'x', region: 'GB' },
+  ]);
+  expect(await shops()).toMatchObject({ open_rejections: 2 });
+  await test.pool.query(
+    `update rejections set rejection_id = $1 where type = 'shops' and record_id is not null`,
+    [uuidFloor(Date.now() - 31 * dayMs)],
+  );
+  await doChores(32);
+  expect(await shops()).toMatchObject({ open_rejections: 2 });
+  await doChores(30);
+  expect(await shops()).toMatchObject({ open_rejections: 1 });
+  const kinds = () => rowsOf(`select rejections from rejection_kinds where type = 'shops' order by 1`);
+  await rollUp();
+  expect(await kinds()).toEqual([{ rejections: '0' }, { rejections: '1' }]);
+  await test.pool.query(`update rejection_kinds set used_at = now() - interval '8 days'`);
+  await doChores();
+  expect(await kinds()).toEqual([{ rejections: '1' }]);
+});
+
+it('a chore of a process that stops ends soon, and the next one finishes it', async () => {
+  await test.pool.query(
+    `insert into rejections (organisation_id, rejection_id, type, kind_id, request_id, index)
+     select organisation_id, overlay($1 placing lpad(n::text, 12, '0') from 25)::uuid, 'tags', gen_random_uuid(), $2::uuid, n
+     from organisations cross join generate_series(1, 7000) n`,
+    [uuidFloor(Date.now() - 40 * dayMs), uuidFloor(0)],
+  );
+  const old = () => rowsOf(`select from rejections where request_id = '${uuidFloor(0)}'`);
+  const before = new Date(Date.now() - 30 * dayMs);
+  await purgeRejections(test.pool, before, AbortSignal.abort());
+  expect(await old()).toHaveLength(2_000);
+  await purgeRejections(test.pool, before);
+  expect(await old()).toHaveLength(0);
+});
+
+it('a key of an upload is forgotten after its day', async () => {
+  const sent = {
+    method: 'POST' as const,
+    url: '/v1/data/tags',
+    headers: { ...headers(), 'idempotency-key': 'k' },
+  };
+  const first = (await test.app.inject({ ...sent, payload: { records: [tag()] } })).json();
+  expect((await test.app.inject({ ...sent, payload: { records: [tag()] } })).statusCode).toBe(422);
+  await test.pool.query(`update upload_idempotency_keys set claimed_at = now() - interval '25 hours'`);
+  const second = await test.app.inject({ ...sent, payload: { records: [tag()] } });
+  expect(second.statusCode).toBe(200);
+  expect(second.json().request_id).not.toBe(first.request_id);
+  await test.pool.query(`update upload_idempotency_keys set claimed_at = now() - interval '25 hours'`);
+  await doChores();
+  expect(await rowsOf('select from upload_idempotency_keys')).toEqual([]);
+});
+
+it('others do not wait for a long chore', async () => {
+  let runs = 0;
+  const maintenance = startMaintenance(
+    test.pool,
+    [
+      {
+        name: 'long',
+        everyMs: 1_000,
+        isLong: true,
+        run: (stopping) => new Promise((resolve) => stopping?.addEventListener('abort', () => resolve())),
+      },
+      { name: 'short', everyMs: 100, run: async () => void runs++ },
+    ],
+    { elected() {}, held() {}, done() {}, failed() {} },
+  );
+  await expect.poll(() => runs, { timeout: 10_000 }).toBeGreaterThan(1);
+  await maintenance.stop();
+});
+
+it('the metrics are told how many rejections are open and how far partitions reach', async () => {
+  const told = { rejectionsOpen: 0, partitionsAheadDays: 0 };
+  const chores = counting(test.pool, (state) => void Object.assign(told, state));
+  const count = async () => {
+    for (const chore of chores) await chore.run();
+    return { ...told };
+  };
+  const before = await count();
+  expect(before.partitionsAheadDays).toBeGreaterThan(30);
+  await test.pool.query(
+    `insert into rejection_count_changes (organisation_id, kind_id, rejections)
+     select organisation_id, gen_random_uuid(), 3 from organisations limit 1`,
+  );
+  expect((await count()).rejectionsOpen - before.rejectionsOpen).toBe(3);
+});
+
+it('partitions that an operator makes by hand are counted within a minute or so', () => {
+  const chores = counting(test.pool, () => {});
+  const partitions = chores.find(({ name }) => name === 'count partitions ahead');
+  expect(partitions?.everyMs).toBeLessThanOrEqual(60_000);
+});

@@ -1,0 +1,50 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import type { NewInteraction } from '../../src/interactions/interaction-rows.ts';
+import { InteractionWriter } from '../../src/interactions/interaction-writer.ts';
+import { recordInteraction } from '../../src/interactions/record-interaction.ts';
+import type { OwnPool } from '../../src/postgres/pool.ts';
+import { createTestApp, type TestApp } from '../support/app.ts';
+
+/** An item that is stored between two statements: after it was not found, and before it is asked what is missing. */
+
+let test: TestApp;
+let organisationId: string;
+beforeAll(async () => {
+  test = await createTestApp();
+  ({ organisationId } = await test.organisation('acme'));
+});
+afterAll(() => test.close());
+
+class LateItem extends InteractionWriter {
+  readonly #storeItem: () => Promise<unknown>;
+  attempts = 0;
+
+  constructor(pool: OwnPool, storeItem: () => Promise<unknown>) {
+    super(pool);
+    this.#storeItem = storeItem;
+  }
+
+  override async write(added: NewInteraction): Promise<boolean> {
+    const written = await super.write(added);
+    if (++this.attempts === 1) await this.#storeItem();
+    return written;
+  }
+}
+
+it('an interaction whose item is stored in that moment is recorded', async () => {
+  const item_id = randomUUID();
+  const writer = new LateItem(test.pool, () =>
+    test.pool.query(
+      'insert into tags (organisation_id, tag_id, name, is_deleted) values ($1, $2, $3, false)',
+      [organisationId, item_id, 'late'],
+    ),
+  );
+  const body = { interaction_type: 'SHARE', item_type: 'TAG', item_id, event_timestamp: 1_700_000_000 };
+  const { interaction } = await recordInteraction(
+    { pool: test.pool, writer },
+    { organisationId, body: Buffer.from(JSON.stringify(body)), idempotencyKey: undefined },
+  );
+  expect(interaction).toMatchObject({ item_id });
+  expect(writer.attempts).toBe(2);
+});

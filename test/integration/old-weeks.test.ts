@@ -1,0 +1,198 @@
+import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import pg from 'pg';
+import { afterAll, beforeAll, beforeEach, describe, expect, inject, it } from 'vitest';
+import { readConfig } from '../../src/config.ts';
+import { createPool, type OwnPool } from '../../src/postgres/pool.ts';
+import { dropWeeklyPartitions } from '../../src/receipts/weekly-partitions.ts';
+import { createTestApp, type TestApp } from '../support/app.ts';
+import { servingUrl } from '../support/database.ts';
+import { badTag, newTag } from '../support/new-records.ts';
+import { addOldWeek, type OldWeek } from '../support/old-week.ts';
+
+/** Old weeks of receipts go while everyone else reads and writes the others. */
+
+let test: TestApp;
+let key: string;
+let organisationId: string;
+/** As the service logs in. */
+let serving: OwnPool;
+beforeAll(async () => {
+  test = await createTestApp();
+  ({ key, organisationId } = await test.organisation('acme'));
+  serving = createPool(
+    readConfig({
+      DATABASE_URL: servingUrl(test.pool.options.connectionString as string),
+      DATABASE_CONNECTIONS_MAX: '4',
+    }),
+    () => {},
+  );
+});
+afterAll(async () => {
+  await serving.end();
+  await test.close();
+});
+
+const headers = () => ({ authorization: `Bearer ${key}` });
+const get = (url: string) => test.app.inject({ url, headers: headers() });
+
+/** The tables of weeks that are old, attached or not. */
+async function oldTables({ name }: OldWeek): Promise<string[]> {
+  const { rows } = await test.pool.query<{ name: string }>(
+    `select relname as name from pg_class where relkind = 'r' and relname ~ $1 order by 1`,
+    [`${name}$`],
+  );
+  return rows.map(({ name }) => name);
+}
+
+async function detachAll(): Promise<void> {
+  const detach = () => serving.query('select detach_weekly_partition(30) as detached');
+  while ((await detach()).rows[0].detached);
+}
+
+describe('a week that is old', () => {
+  let week: OldWeek;
+  beforeEach(async () => {
+    week = await addOldWeek(test.pool, organisationId, 8);
+  });
+
+  const expectGone = async () => {
+    expect(await oldTables(week)).toEqual([]);
+    expect((await get(`/v1/requests/${week.requestId}`)).statusCode).toBe(404);
+  };
+
+  it('goes, with its receipts and answers', async () => {
+    expect((await get(`/v1/requests/${week.requestId}`)).statusCode).toBe(200);
+    await dropWeeklyPartitions(serving, 60);
+    expect((await get(`/v1/requests/${week.requestId}`)).statusCode).toBe(200);
+    await dropWeeklyPartitions(serving, 30);
+    await expectGone();
+  });
+
+  it('goes once where two processes drop it at the same time', async () => {
+    await Promise.all([
+      dropWeeklyPartitions(serving, 30),
+      dropWeeklyPartitions(test.pool, 30),
+      dropWeeklyPartitions(serving, 30),
+    ]);
+    await dropWeeklyPartitions(serving, 30);
+    await expectGone();
+  });
+
+  it('is finished by the next run where a process ends after detaching', async () => {
+    await detachAll();
+    expect(await oldTables(week)).toEqual([
+      `to_drop_receipt_batches_${week.name}`,
+      `to_drop_receipts_${week.name}`,
+    ]);
+    await dropWeeklyPartitions(serving, 30);
+    await expectGone();
+    await dropWeeklyPartitions(serving, 30);
+    await expectGone();
+  });
+
+  it('is found as a whole or not at all while its tables go one after the other', async () => {
+    const found: number[] = [];
+    for (let detached = true; detached; ) {
+      found.push((await get(`/v1/requests/${week.requestId}`)).statusCode);
+      ({ detached } = (await serving.query('select detach_weekly_partition(30) as detached')).rows[0]);
+    }
+    expect(found).toEqual([200, 404, 404]);
+    await dropWeeklyPartitions(serving, 30);
+  });
+
+  it('is left alone where somebody took it out by hand', async () => {
+    await test.pool.query(`alter table receipts detach partition receipts_${week.name}`);
+    await test.pool.query(`create table to_drop_mine_${week.name} ()`);
+    await dropWeeklyPartitions(serving, 30);
+    expect(await oldTables(week)).toEqual([`receipts_${week.name}`, `to_drop_mine_${week.name}`]);
+    await test.pool.query(`drop table receipts_${week.name}, to_drop_mine_${week.name}`);
+  });
+});
+
+it('a receipt whose answers are gone is not found', async () => {
+  const week = await addOldWeek(test.pool, organisationId, 8);
+  await test.pool.query(`drop table receipt_batches_${week.name}`);
+  expect((await get(`/v1/requests/${week.requestId}`)).statusCode).toBe(404);
+  await dropWeeklyPartitions(serving, 30);
+});
+
+it.each(['shops', 'rejections', 'to_drop_shops', 'to_drop_receipts_2026_01_05; drop table shops'])(
+  'the serving role cannot drop %s',
+  async (name) => {
+    await expect(serving.query('select drop_detached_partition($1)', [name])).rejects.toThrow(
+      /not a detached week/,
+    );
+  },
+);
+
+it('queries over all weeks and uploads go on while weeks are dropped: no error and no deadlock', {
+  timeout: 90_000,
+}, async () => {
+  const busy = await createTestApp();
+  const { key: busyKey, organisationId: busyId } = await busy.organisation('busy');
+  const authorization = `Bearer ${busyKey}`;
+  const weeks: OldWeek[] = [];
+  for (let weeksAgo = 3; weeksAgo < 23; weeksAgo += 1)
+    weeks.push(await addOldWeek(busy.pool, busyId, weeksAgo));
+  let done = false;
+  const answered = new Map<string, number>();
+  const repeat = async (request: () => { url: string; payload?: object; headers?: object }) => {
+    while (!done) {
+      const { url, payload, headers: more } = request();
+      const answer = await busy.app.inject({
+        method: payload ? 'POST' : 'GET',
+        url,
+        headers: { authorization, ...more },
+        ...(payload && { payload }),
+      });
+      const what = `${payload ? 'POST' : 'GET'} ${url.split('?')[0]?.replace(/[\da-f-]{36}/, 'id')} ${answer.statusCode}`;
+      answered.set(what, (answered.get(what) ?? 0) + 1);
+      if (url.startsWith('/v1/requests/') && answer.statusCode === 200)
+        expect(answer.json().batches).toHaveLength(1);
+    }
+  };
+  const upload = () => ({ url: '/v1/data/tags', payload: { records: [newTag(), badTag()] } });
+  const load = [
+    repeat(() => ({ url: '/v1/requests?limit=100' })),
+    repeat(() => ({ url: '/v1/rejections?limit=100' })),
+    repeat(() => ({ url: '/v1/rejections/summary' })),
+    repeat(() => ({ url: `/v1/requests/${weeks[Math.floor(Math.random() * weeks.length)]?.requestId}` })),
+    repeat(() => ({ url: '/v1/data' })),
+    repeat(upload),
+    repeat(() => ({ ...upload(), headers: { 'idempotency-key': randomUUID() } })),
+  ];
+  try {
+    // The oldest first, a week at a time.
+    for (let weeksKept = 22; weeksKept >= 2; weeksKept -= 1) {
+      await dropWeeklyPartitions(busy.pool, 7 * weeksKept);
+      await sleep(50);
+    }
+  } finally {
+    done = true;
+    await Promise.all(load);
+  }
+  const database = new URL(busy.pool.options.connectionString as string).pathname.slice(1);
+  const remaining = await busy.pool.query('select from pg_class where relname ~ $1', [
+    `(${weeks.map(({ name }) => name).join('|')})$`,
+  ]);
+  expect(remaining.rows).toEqual([]);
+  // Closed, every connection has told what it counted.
+  await busy.close();
+  const client = new pg.Client({ connectionString: inject('postgresUrl') });
+  await client.connect();
+  const { rows } = await client.query('select deadlocks from pg_stat_database where datname = $1', [
+    database,
+  ]);
+  await client.end();
+  expect(rows).toEqual([{ deadlocks: '0' }]);
+  expect([...answered.keys()].toSorted()).toEqual([
+    'GET /v1/data 200',
+    'GET /v1/rejections 200',
+    'GET /v1/rejections/summary 200',
+    'GET /v1/requests 200',
+    'GET /v1/requests/id 200',
+    'GET /v1/requests/id 404',
+    'POST /v1/data/tags 207',
+  ]);
+});

@@ -1,0 +1,238 @@
+import { randomUUID } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import pg from 'pg';
+import { afterAll, beforeAll, expect, it, vi } from 'vitest';
+import { startService } from '../../src/cli/serve.ts';
+import { readConfig } from '../../src/config.ts';
+import { adminOperations } from '../../src/http/admin/operations.ts';
+import { operations } from '../../src/http/operations.ts';
+import { choresOf, counting } from '../../src/maintenance/chores.ts';
+import { listAuditEntries } from '../../src/operator/audit-log.ts';
+import { createPool } from '../../src/postgres/pool.ts';
+import { tableOf } from '../../src/records/tables.ts';
+import { resourceTypes } from '../../src/registry/resources.ts';
+import { uuidFloor } from '../../src/registry/uuid-v7.ts';
+import { apiOf } from '../support/api.ts';
+import { unlimited } from '../support/built-server.ts';
+import { createTestDatabase, servingUrl } from '../support/database.ts';
+import { askEverything, recordInteractions, uploadEverything } from '../support/every-request.ts';
+import { fillTable } from '../support/filled-tables.ts';
+import { freePort } from '../support/free-port.ts';
+import { addOldWeek } from '../support/old-week.ts';
+import { genericPlan, type Plan, statementsInside } from '../support/plans.ts';
+import { linesThatQuery, type Recording, recordStatements } from '../support/recorded-statements.ts';
+
+/**
+ * Every statement that the service sends, planned on small and on large tables. A prepared statement keeps its generic
+ * plan for as long as its connection lives, whatever an organisation holds, so that plan must be good for all of them.
+ */
+
+/** Tables that grow with use. All record types have the same statements: two that are large speak for fourteen. */
+const large = [
+  'transactions',
+  'shops',
+  'receipts',
+  'receipt_batches',
+  'rejections',
+  'audit_log',
+  'api_keys',
+  'upload_idempotency_keys',
+  'interaction_idempotency_keys',
+];
+/** Of the statements on interactions it is only asked whether they use an index: a tenth is enough. */
+const tenth = ['interactions'];
+/**
+ * Tables that do not grow: the differences of counts are rolled up every ten seconds, the others have a few rows to an
+ * organisation.
+ */
+const bounded = [
+  'record_count_changes',
+  'rejection_count_changes',
+  'organisations',
+  'record_counts',
+  'rejection_kinds',
+];
+/** A few in all, or one a day. */
+const tiny = ['schema_migrations', 'schema_compatibility', 'restores', 'leases', 'interaction_partitions'];
+const records = resourceTypes.map((type) => tableOf(type).name);
+/** Statements that may cost more, by a part of their text, each with its reason. */
+const mayCostMore: Readonly<Record<string, string>> = {
+  'k.changed_in >= $1':
+    'PostgreSQL takes a range it does not know for a 200th of the table; it is read by its index',
+  '(request_id, rejection_id) >': 'the same: it is a range of one request, read by the index of requests',
+  'as next order by rejection_id limit 10000':
+    'it reads up to 10,000 of a type or a kind by their index; the small table has fewer of them',
+};
+
+/**
+ * Small enough to fill, large enough that what is bounded has met its bound: a list looks at 10,000 records of an
+ * organisation, and PostgreSQL takes a third of an organisation's for those after a cursor.
+ */
+const smallRows = 100_000;
+const largeRows = 1_000_000;
+
+/** PostgreSQL 15 cannot explain a generic plan. */
+const test = it.skipIf(process.env.TEST_POSTGRES === '15');
+
+const ownerUrl = await createTestDatabase();
+const owner = new pg.Client({ connectionString: ownerUrl });
+let recording: Recording;
+let statements: string[];
+let small: Map<string, Plan>;
+let grown: Map<string, Plan>;
+
+beforeAll(async () => {
+  await owner.connect();
+  if (process.env.TEST_POSTGRES === '15') return;
+  recording = recordStatements();
+  await useEverything();
+  recording.stop();
+  const sent = [...recording.statements.keys()].filter((text) =>
+    /^\s*(select|insert|update|delete)\b/.test(text),
+  );
+  const inside = new Set<string>();
+  for (const text of sent) for (const body of await statementsInside(owner, text)) inside.add(body);
+  statements = [...sent, ...inside];
+  // Keeps foreign keys from being checked row by row.
+  await owner.query('set session_replication_role = replica');
+  for (const table of [...bounded, ...records]) await refill(table, 10_000);
+  for (const table of [...large, ...tenth]) await refill(table, smallRows);
+  small = await plansOf(statements);
+  for (const table of large) await fillTable(owner, table, smallRows + 1, largeRows);
+  grown = await plansOf(statements);
+}, 600_000);
+afterAll(() => owner.end());
+
+async function refill(table: string, rows: number): Promise<void> {
+  await owner.query(`truncate ${table} cascade`);
+  await fillTable(owner, table, 1, rows);
+}
+
+async function useEverything(): Promise<void> {
+  const adminPort = await freePort();
+  const adminToken = randomUUID();
+  const config = readConfig({
+    ...unlimited,
+    DATABASE_URL: servingUrl(ownerUrl),
+    ADMIN_DATABASE_URL: ownerUrl,
+    ADMIN_TOKEN: adminToken,
+    ADMIN_PORT: String(adminPort),
+    PORT: '0',
+    LOG_LEVEL: 'silent',
+  });
+  const service = await startService(config);
+  const pool = createPool({ ...config, databaseUrl: ownerUrl }, () => {});
+  try {
+    const admin = apiOf(`http://127.0.0.1:${adminPort}`, adminToken);
+    await admin.post('/admin/v1/organisations', { slug: 'acme' });
+    await admin.send('/admin/v1/organisations/acme', {
+      method: 'PATCH',
+      headers: { 'content-type': 'application/json' },
+      body: '{"name":"Acme"}',
+    });
+    const { body: issued } = await admin.post('/admin/v1/keys', { organisation: 'acme' });
+    const { body: rotated } = await admin.post(`/admin/v1/keys/${issued.key_id}/rotate`, {});
+    await admin.post(`/admin/v1/keys/${rotated.key_id}/revoke`, {});
+    const names = { organisation: 'acme', slug: 'acme', key_id: issued.key_id, limit: '1' };
+    await askEverything(admin, adminOperations, { ...names, cursor: 'acme' });
+    const api = apiOf(service.address, issued.key);
+    const stored = await uploadEverything(api);
+    const id = await recordInteractions(api, stored);
+    const { body: receipts } = await api.get('/v1/requests');
+    await api.get(`/v1/requests/${receipts.requests[0].request_id}`);
+    const instant = '2026-01-01T00:00:00Z';
+    await askEverything(api, operations, {
+      id,
+      cursor: uuidFloor(0),
+      limit: '1',
+      from: instant,
+      to: new Date(Date.now() + 3_600_000).toISOString(),
+      stored_since: instant,
+      include_deleted: 'true',
+      type: 'tags',
+      code: 'wrong_type',
+      field: 'is_deleted',
+      status: '200',
+      operation: 'upload',
+      idempotency_key: 'twice',
+      item_type: 'SHOP',
+      interaction_type: 'SHARE',
+      source: 'SERVICE',
+      user_id: 'user',
+    });
+    await doMaintenance(api);
+    const { rows } = await owner.query<{ organisation_id: string }>(
+      'select organisation_id from organisations',
+    );
+    for (const organisationId of [null, rows[0]?.organisation_id ?? null])
+      await listAuditEntries(pool, organisationId, 10);
+  } finally {
+    await pool.end();
+    await service.stop();
+  }
+
+  async function doMaintenance(api: ReturnType<typeof apiOf>): Promise<void> {
+    await api.upload('tags', [{ tag_id: 'no' }]);
+    await owner.query(`update rejections set rejection_id = '${uuidFloor(1)}'`);
+    for (const of of ['upload', 'interaction'])
+      await owner.query(`update ${of}_idempotency_keys set claimed_at = now() - interval '2 days'`);
+    await addOldWeek(owner, randomUUID(), 20);
+    for (const chore of [...choresOf(pool, 30), ...counting(pool, () => {})]) await chore.run();
+    // That keys were used is written when their changes are next asked for.
+    const isNoted = () => expect([...recording.statements.keys()].join()).toContain('note_api_keys_used');
+    await vi.waitFor(isNoted, { timeout: 10_000 });
+  }
+}
+
+async function plansOf(texts: readonly string[]): Promise<Map<string, Plan>> {
+  const plans = new Map<string, Plan>();
+  for (const text of texts) plans.set(text, await genericPlan(owner, text));
+  return plans;
+}
+
+/** What is not part of serving: it makes the schema, or opens a restored database. */
+const whenMigrating = /src\/(postgres\/(migrate|migration-checksums)|operator\/(roles|after-restore))\.ts/;
+
+test('every line of the source that sends a statement was met', () => {
+  const lines = linesThatQuery('src/!(cli|http)/**/*.ts').filter((line) => !whenMigrating.test(line));
+  expect(lines.length).toBeGreaterThan(40);
+  const isException = (line: string) => neverMet.some((what) => textOf(line).includes(what));
+  expect(lines.filter((line) => !recording.lines.has(line) && !isException(line))).toEqual([]);
+});
+
+/** Statements without a plan to speak of: a cancellation, locks, the settings of a session behind a pooler. */
+const neverMet = ['pg_cancel_backend', 'pg_advisory_xact_lock', 'set timezone', 'blockedQuestion'];
+
+function textOf(line: string): string {
+  const [file = '', number] = line.split(':');
+  const root = new URL('../../', import.meta.url);
+  return readFileSync(new URL(file, root), 'utf8').split('\n')[Number(number) - 1] ?? '';
+}
+
+test('every table is known to grow or not to', async () => {
+  const { rows } = await owner.query<{ name: string }>(
+    `select relname as name from pg_class
+     where relnamespace = 'public'::regnamespace and relkind in ('r', 'p') and not relispartition`,
+  );
+  const known = [...large, ...tenth, ...bounded, ...tiny, ...records];
+  expect(rows.filter(({ name }) => !known.includes(name))).toEqual([]);
+});
+
+test('no statement reads a table whole that grows', () => {
+  const found = statements.flatMap((text) => {
+    const { readWhole, text: plan } = grown.get(text) as Plan;
+    const tables = readWhole.filter((table) => [...large, ...tenth].includes(table));
+    return tables.length > 0 ? [`${tables.join()}: ${text}\n${plan}`] : [];
+  });
+  expect(found.join('\n\n')).toBe('');
+});
+
+test('no statement costs more where a table is large', () => {
+  const found = statements.flatMap((text) => {
+    const [before, after] = [small.get(text) as Plan, grown.get(text) as Plan];
+    if (after.tables.some((table) => tenth.includes(table))) return [];
+    if (Object.keys(mayCostMore).some((part) => text.includes(part))) return [];
+    return after.cost > 3 * before.cost ? [`${before.cost} to ${after.cost}: ${text}\n${after.text}`] : [];
+  });
+  expect(found.join('\n\n')).toBe('');
+});

@@ -1,0 +1,203 @@
+import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { limits } from '../../src/limits.ts';
+import { isConflict } from '../../src/postgres/pool.ts';
+import { rollUpCounts } from '../../src/records/record-counts.ts';
+import { uuidFloor } from '../../src/registry/uuid-v7.ts';
+import { purgeRejections } from '../../src/rejections/purge-rejections.ts';
+import { createTestApp, type TestApp } from '../support/app.ts';
+import { many, newShop } from '../support/new-records.ts';
+
+/** Rejections are counted by kind as they come and go: whatever happens at the same time, the counts end up right. */
+
+let test: TestApp;
+beforeAll(async () => {
+  test = await createTestApp();
+});
+afterAll(() => test.close());
+
+interface Asked {
+  readonly method: 'POST' | 'DELETE';
+  readonly url: string;
+  readonly payload?: object;
+}
+
+async function client(slug: string) {
+  const { key, organisationId } = await test.organisation(slug);
+  const headers = { authorization: `Bearer ${key}` };
+  const send = (asked: Asked) => test.app.inject({ ...asked, headers });
+  return {
+    organisationId,
+    upload: (type: string, records: unknown[]) =>
+      send({ method: 'POST', url: `/v1/data/${type}`, payload: { records } }),
+    replay: () => send({ method: 'POST', url: '/v1/rejections/replay' }),
+    discard: (filter: string) => send({ method: 'DELETE', url: `/v1/rejections?${filter}` }),
+    overview: async () => (await test.app.inject({ url: '/v1/data', headers })).json(),
+  };
+}
+
+/** What is counted and what there is, of each kind of which there is either. */
+async function kindsOf(organisationId: string) {
+  const { rows } = await test.pool.query<{ counted: string; there: string }>(
+    `select k.rejections + coalesce(c.rejections, 0) as counted, coalesce(r.rejections, 0) as there
+     from rejection_kinds k
+     left join (select kind_id, sum(rejections) as rejections from rejection_count_changes
+       where organisation_id = $1 group by kind_id) c using (kind_id)
+     left join (select kind_id, count(*) as rejections from rejections
+       where organisation_id = $1 group by kind_id) r using (kind_id)
+     where k.organisation_id = $1`,
+    [organisationId],
+  );
+  const { rows: unknown } = await test.pool.query(
+    `select from rejections where organisation_id = $1
+       and kind_id not in (select kind_id from rejection_kinds where organisation_id = $1)`,
+    [organisationId],
+  );
+  return { counted: rows.map(({ counted }) => counted), there: rows.map(({ there }) => there), unknown };
+}
+
+const newLink = (shop_id: string, tag_id: string) => ({ shop_tag_id: randomUUID(), shop_id, tag_id });
+
+/** Whether somebody waits for a lock in this database. */
+async function somebodyWaits(): Promise<boolean> {
+  const { rowCount } = await test.pool.query(
+    `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
+  );
+  return rowCount !== 0;
+}
+
+it('a rejection that is discarded while a replay gives it another kind is counted nowhere', async () => {
+  const acme = await client('discarded');
+  const [shop, tagId] = [newShop(), randomUUID()];
+  const [good, bad] = [newLink(shop.shop_id, tagId), newLink(shop.shop_id, randomUUID())];
+  await acme.upload('shop-tags', [good]);
+  const { request_id } = (await acme.upload('shop-tags', [bad])).json();
+  await acme.upload('shops', [shop]);
+  await acme.upload('tags', [{ tag_id: tagId, name: 'x' }]);
+  // The replay has read both, and waits with the good one for another who stores it, and does not.
+  const other = await test.pool.connect();
+  await other.query('begin');
+  await other.query(
+    `insert into shop_tags (organisation_id, shop_tag_id, shop_id, tag_id, is_deleted, stored_at)
+     values ($1, $2, $3, $4, false, now())`,
+    [acme.organisationId, good.shop_tag_id, good.shop_id, good.tag_id],
+  );
+  const replayed = acme.replay();
+  await expect.poll(somebodyWaits).toBe(true);
+  expect((await acme.discard(`request_id=${request_id}`)).json()).toMatchObject({ discarded: 1 });
+  await other.query('rollback');
+  other.release();
+  expect((await replayed).statusCode).toBeLessThan(500);
+  expect(new Set((await kindsOf(acme.organisationId)).counted)).toEqual(new Set(['0']));
+  const types = (await acme.overview()).types as { type: string }[];
+  expect(types.find(({ type }) => type === 'shop-tags')).toMatchObject({ records: 1, open_rejections: 0 });
+});
+
+it('two uploads that fail for the same reason do not wait for each other', async () => {
+  const acme = await client('side-by-side');
+  await acme.upload('tags', [{ tag_id: randomUUID(), name: 7 }]);
+  // As an upload that is under way would have it locked, if it locked it.
+  const other = await test.pool.connect();
+  await other.query('begin');
+  await other.query(`update rejection_kinds set rejections = rejections where organisation_id = $1`, [
+    acme.organisationId,
+  ]);
+  const uploaded = acme
+    .upload('tags', [{ tag_id: randomUUID(), name: 7 }])
+    .then(({ statusCode }) => statusCode);
+  expect(await Promise.race([uploaded, sleep(5_000, 'waits')])).toBe(400);
+  await other.query('rollback');
+  other.release();
+});
+
+/** Two roll-ups without a pause get into each other's way more often than they try again. */
+function throwUnlessConflict(error: unknown): void {
+  if (!isConflict(error)) throw error;
+}
+
+it('the same failing upload eight times at once is kept once, and each is told the same', async () => {
+  const acme = await client('eight');
+  const broken = many(20, () => ({ tag_id: randomUUID(), name: 7 }));
+  for (let round = 0; round < 3; round++) {
+    const answers = await Promise.all(many(8, () => acme.upload('tags', broken)));
+    expect(answers.map(({ statusCode }) => statusCode)).toEqual(many(8, () => 400));
+    const { counted, there } = await kindsOf(acme.organisationId);
+    expect([counted, there]).toEqual([['20'], ['20']]);
+  }
+});
+
+it('uploads, replays, discards, the purge and the roll-up at the same time leave every count right', {
+  timeout: 120_000,
+}, async () => {
+  const acme = await client('busy');
+  const shops = many(6, () => newShop());
+  const tags = many(6, () => ({ tag_id: randomUUID(), name: 'x' }));
+  const links = shops.flatMap(({ shop_id }) => tags.map(({ tag_id }) => newLink(shop_id, tag_id)));
+  const broken = links.map((link, at) => ({ ...link, [at % 2 ? 'shop_id' : 'tag_id']: at % 3 ? 7 : null }));
+  const statuses: Record<number, number> = {};
+  let isOver = false;
+  const doing = async (times: number, work: (round: number) => Promise<{ statusCode: number }>) => {
+    for (let round = 0; round < times; round++) {
+      const { statusCode } = await work(round);
+      statuses[statusCode] = (statuses[statusCode] ?? 0) + 1;
+    }
+  };
+  const untilOver = async (work: () => Promise<void>) => {
+    while (!isOver) await work();
+  };
+  const shifted = (records: object[], by: number) => [...records.slice(by), ...records.slice(0, by)];
+  const background = [
+    untilOver(() => rollUpCounts(test.pool).catch(throwUnlessConflict)),
+    untilOver(() => rollUpCounts(test.pool).catch(throwUnlessConflict)),
+    untilOver(async () => {
+      // Some grow old.
+      await test.pool.query(
+        `update rejections set rejection_id = overlay(rejection_id::text placing $2 from 1 for 8)::uuid
+         where (organisation_id, rejection_id) in (select organisation_id, rejection_id from rejections
+           where organisation_id = $1 and index % 5 = 0 for update skip locked)`,
+        [acme.organisationId, uuidFloor(Date.now() - 40 * 86_400_000).slice(0, 8)],
+      );
+      await purgeRejections(test.pool, new Date(Date.now() - 30 * 86_400_000));
+    }),
+  ];
+  await Promise.all([
+    ...many(3, (at) => doing(15, (round) => acme.upload('shop-tags', shifted(links, (7 * round + at) % 36)))),
+    ...many(3, (at) =>
+      doing(15, (round) => acme.upload('shop-tags', shifted(broken, (5 * round + at) % 36))),
+    ),
+    ...many(2, () => doing(15, () => acme.replay())),
+    doing(15, (round) =>
+      acme.discard(['code=required', 'field=tag_id', 'type=shop-tags'][round % 3] as string),
+    ),
+    doing(6, async (round) => {
+      await sleep(200);
+      await acme.upload('shops', shops.slice(round, round + 1));
+      return acme.upload('tags', tags.slice(round, round + 1));
+    }),
+  ]);
+  isOver = true;
+  await Promise.all(background);
+  const before = await kindsOf(acme.organisationId);
+  expect(before.unknown).toEqual([]);
+  expect(before.counted).toEqual(before.there);
+  await rollUpCounts(test.pool);
+  expect((await kindsOf(acme.organisationId)).counted).toEqual(before.counted);
+  expect(Object.keys(statuses).filter((status) => Number(status) >= 500)).toEqual([]);
+});
+
+it('an organisation whose records fail in very many ways has a bounded number of kinds', async () => {
+  const acme = await client('inventive');
+  await test.pool.query(
+    `insert into rejection_kinds
+     select $1, gen_random_uuid(), 'tags', array['name'], array['wrong_type'], array['made up'], now(), 0
+     from generate_series(1, ${limits.rejectionKindsMax})`,
+    [acme.organisationId],
+  );
+  await acme.upload('shops', [{ shop_id: randomUUID(), name: 7, region: 7 }]);
+  const { rows } = await test.pool.query<{ fields: string[] }>(
+    `select fields from rejection_kinds where organisation_id = $1 and type = 'shops'`,
+    [acme.organisationId],
+  );
+  expect(rows).toEqual([{ fields: ['name'] }]);
+});

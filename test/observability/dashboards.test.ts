@@ -1,0 +1,170 @@
+import { randomUUID } from 'node:crypto';
+import { globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { pictureOf } from '../../scripts/draw-dashboard.ts';
+import { described } from '../../src/metrics/described.ts';
+import { apiOf } from '../support/api.ts';
+import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
+import { makeCertificate } from '../support/certificate.ts';
+import { freePort } from '../support/free-port.ts';
+import { type FreezablePostgres, startFreezablePostgres } from '../support/freezable-postgres.ts';
+import { badTag, many, newTag } from '../support/new-records.ts';
+import {
+  type Exporter,
+  type Prometheus,
+  prometheusIsInstalled,
+  startPostgresExporter,
+  startPrometheus,
+} from '../support/prometheus.ts';
+import { type OpenLoad, startOpenLoad } from './open-load.ts';
+import { shortenedRules } from './shortened-rules.ts';
+
+/**
+ * The dashboards show something in a Prometheus that has scraped processes under load. The picture in the documents is
+ * made the same way: DASHBOARD_PICTURE=docs/dashboard.svg DASHBOARD_SECONDS=180 npx vitest run
+ * test/observability/dashboards.test.ts
+ */
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+const seconds = Number(process.env.DASHBOARD_SECONDS ?? 12);
+const files = globSync('deploy/observability/dashboards/*.json', { cwd: root }).sort();
+const expressions = files.flatMap((file) => {
+  const { panels } = JSON.parse(readFileSync(join(root, file), 'utf8')) as {
+    panels: { title: string; targets: { expr: string }[] }[];
+  };
+  return panels.flatMap(({ title, targets }) => targets.map(({ expr }) => ({ file, title, expr })));
+});
+
+const ofExporters = [
+  /^up$/,
+  /^process_(cpu_seconds_total|resident_memory_bytes)$/,
+  /^nodejs_eventloop_lag_p99_seconds$/,
+  /^pg_(up|database_size_bytes|locks_count|settings_max_connections)$/,
+  /^pg_stat_activity_(count|max_tx_duration)$/,
+  /^pg_stat_database_(xact_commit|xact_rollback|deadlocks|tup_(inserted|updated|deleted|fetched)|blks_(hit|read))$/,
+];
+
+it('every dashboard names metrics that there are', () => {
+  expect(files).toHaveLength(3);
+  const own = Object.values(described).map(({ name }) => name as string);
+  const unknown = expressions.flatMap(({ expr }) =>
+    [...expr.matchAll(/\b(?:intake|pg|process|nodejs|node)_\w+|\bup\b/g)]
+      .map(([name]) => name.replace(/_(bucket|count|sum)$/, (end) => (name.startsWith('intake_') ? '' : end)))
+      .filter((name) => !own.includes(name) && !ofExporters.some((known) => known.test(name))),
+  );
+  expect(unknown).toEqual([]);
+});
+
+it('no panel has a series for each organisation or key', () => {
+  for (const { expr } of expressions) expect(expr).not.toMatch(/organisation|key_id|tenant/);
+});
+
+/** Three processes, a PostgreSQL and Prometheus start beside other tests. */
+const startMs = 150_000;
+
+describe.skipIf(!prometheusIsInstalled)("dashboards (need Debian's prometheus and its exporters)", () => {
+  const folder = mkdtempSync(join(tmpdir(), 'intake-dashboards-'));
+  const certificate = makeCertificate(folder, 'days', 'ec', 90);
+  let postgres: FreezablePostgres;
+  let exporter: Exporter;
+  let prometheus: Prometheus;
+  const servers: BuiltServer[] = [];
+  const loads: OpenLoad[] = [];
+
+  beforeAll(async () => {
+    postgres = await startFreezablePostgres();
+    const ports = await Promise.all(many(3, freePort));
+    const tls = { TLS_CERT_FILE: certificate.certFile, TLS_KEY_FILE: certificate.keyFile };
+    servers.push(
+      ...(await Promise.all(
+        ports.map((port, at) =>
+          startBuiltServer({
+            DATABASE_URL: postgres.url,
+            METRICS_PORT: String(port),
+            ...(at === 2 && tls),
+          }),
+        ),
+      )),
+    );
+    exporter = await startPostgresExporter(postgres.url);
+    const targets = ports.map((port) => `127.0.0.1:${port}`);
+    prometheus = await startPrometheus({ intake: targets, postgres: [exporter.target] }, shortenedRules());
+    loads.push(...(await startLoads(servers[0] as BuiltServer, servers[1] as BuiltServer)));
+  }, startMs);
+  afterAll(async () => {
+    postgres?.thaw();
+    await Promise.all(loads.map((load) => load.stop()));
+    await Promise.all([...servers, exporter, prometheus].map((started) => started?.stop()));
+    await postgres?.stop();
+    rmSync(folder, { recursive: true });
+  });
+
+  it(
+    'every panel shows something, and can be drawn',
+    async () => {
+      // Prometheus misses every process before it has scraped one, which is no part of the picture.
+      const scraped = 'min(count_over_time(up{job="intake"}[1m])) > 6';
+      await expect.poll(() => prometheus.query(scraped), { timeout: 20_000 }).toHaveLength(1);
+      await expect.poll(() => prometheus.firing(), { timeout: 20_000 }).toEqual([]);
+      const firstSeconds = Date.now() / 1_000;
+      await sleep((seconds * 1_000) / 3);
+      if (seconds > 60) {
+        postgres.freeze();
+        await sleep((seconds * 1_000) / 6);
+        postgres.thaw();
+        await sleep((seconds * 1_000) / 6);
+      }
+      await expect.poll(emptyPanels, { timeout: 40_000 }).toEqual([]);
+      await sleep(Math.max(0, seconds * 1_000 - (Date.now() - firstSeconds * 1_000)));
+      for (const file of files) {
+        const range = { fromSeconds: firstSeconds, toSeconds: Date.now() / 1_000 };
+        const svg = await pictureOf(join(root, file), `http://${prometheus.target}`, range);
+        expect(svg).not.toContain('no data');
+        expect(svg).not.toMatch(/NaN|undefined|Infinity/);
+        expect(svg.length).toBeLessThan(150_000);
+        const { DASHBOARD_PICTURE: wanted } = process.env;
+        if (wanted && file.includes('service')) writeFileSync(join(root, wanted), svg);
+      }
+    },
+    (seconds + 90) * 1_000,
+  );
+
+  async function emptyPanels(): Promise<string[]> {
+    const answers = await Promise.all(
+      expressions.map(async ({ title, expr }) => {
+        const found = await prometheus.query(expr.replaceAll('$__rate_interval', '5s'));
+        return found.some(({ value }) => Number.isFinite(value)) ? [] : [`${title}: ${expr}`];
+      }),
+    );
+    return answers.flat();
+  }
+});
+
+/** Whatever clients do: uploads good and bad, a request that is refused, interactions, and one client that is too fast. */
+async function startLoads(first: BuiltServer, second: BuiltServer): Promise<OpenLoad[]> {
+  const key = await first.createKey('acme');
+  const fast = await first.createKey('fast');
+  await first.run('organisations', 'limit', 'fast', '--requests-per-second', '2');
+  const tag = newTag();
+  await apiOf(first.url, key).upload('tags', [tag]);
+  const interaction = () => ({
+    interaction_type: 'SHARE',
+    platform: 'WEB',
+    event_timestamp: new Date().toISOString(),
+    item_type: 'TAG',
+    item_id: tag.tag_id,
+  });
+  const uploads = [first, second].map(({ url }) =>
+    startOpenLoad(6, () => apiOf(url, key).upload('tags', many(100, () => newTag()).concat([badTag(), tag]))),
+  );
+  return [
+    ...uploads,
+    startOpenLoad(30, () => apiOf(second.url, key).post('/user-interactions', interaction())),
+    startOpenLoad(4, () => apiOf(first.url, key).get(`/v1/data/tags/${randomUUID()}`)),
+    startOpenLoad(2.5, () => apiOf(second.url, fast).get('/v1/data')),
+  ];
+}

@@ -1,0 +1,54 @@
+import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { embeddedBinaries, startLocalPostgres } from '../../src/cli/local-postgres.ts';
+import { grantRoles } from '../../src/operator/roles.ts';
+import { migrate } from '../../src/postgres/migrate.ts';
+import { servingLogin } from './database.ts';
+import { queryDatabase } from './query-database.ts';
+
+/** A PostgreSQL of the test's own that counts statements, BEGIN and COMMIT among them (pg_stat_statements). */
+export interface CountingPostgres {
+  /** Of a migrated database, for the owner. */
+  readonly url: string;
+  /** Begins to count. */
+  reset(): Promise<void>;
+  /** How often the service ran each statement since. */
+  calls(): Promise<{ readonly query: string; readonly calls: number }[]>;
+  stop(): Promise<void>;
+}
+
+export async function startCountingPostgres(): Promise<CountingPostgres> {
+  const folder = mkdtempSync(join(tmpdir(), 'intake-count-'));
+  chmodSync(folder, 0o755);
+  const postgres = await startLocalPostgres(folder, embeddedBinaries(), {
+    fsync: 'off',
+    shared_preload_libraries: 'pg_stat_statements',
+  });
+  const url = postgres.url('postgres');
+  await migrate(url, grantRoles);
+  const { password } = new URL(url);
+  await queryDatabase(
+    url,
+    `create extension pg_stat_statements;
+     create role ${servingLogin} login password '${password}' in role intake_serve`,
+  );
+  return {
+    url,
+    async reset() {
+      await queryDatabase(url, 'select pg_stat_statements_reset()');
+    },
+    calls: () =>
+      queryDatabase<{ query: string; calls: number }>(
+        url,
+        `select query, sum(calls)::integer as calls
+         from pg_stat_statements s join pg_roles r on r.oid = s.userid
+         where r.rolname = $1 group by query order by 2 desc`,
+        [servingLogin],
+      ),
+    async stop() {
+      await postgres.stop();
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}

@@ -1,0 +1,125 @@
+import { randomUUID } from 'node:crypto';
+import type { adminOperations } from '../../src/http/admin/operations.ts';
+import type { operations } from '../../src/http/operations.ts';
+import { interactionExample, itemTypes } from '../../src/registry/interaction.ts';
+import {
+  idFieldOf,
+  type ResourceType,
+  referencesOf,
+  resources,
+  resourceTypes,
+} from '../../src/registry/resources.ts';
+import type { Api } from './api.ts';
+
+/** Makes requests of every kind, so that the service sends every statement it has. */
+
+type TestRecord = Record<string, unknown>;
+
+/** Uploads records of every type: new, the same, changed, repeated, failed, with a key and as a dry run. */
+export async function uploadEverything(api: Api): Promise<Map<ResourceType, string>> {
+  const stored = new Map<ResourceType, string>();
+  for (const type of inOrderOfReference()) {
+    const fresh = () => newRecord(type, stored);
+    const known = fresh();
+    const changed = { ...known, updated: '2026-05-05T05:05:05Z' };
+    const missing = {
+      ...fresh(),
+      ...Object.fromEntries(referencesOf(type).map(({ field }) => [field, randomUUID()])),
+    };
+    const failed = { ...fresh(), is_deleted: 'no' };
+    for (const records of [
+      [known],
+      [known],
+      [changed],
+      // Looks new by its sample, and is not.
+      [...Array.from({ length: 40 }, fresh), known, changed, { ...changed, is_deleted: true }],
+      [failed, missing],
+      [failed, missing],
+    ])
+      await api.upload(type, records);
+    stored.set(type, String(known[idFieldOf(type)]));
+    await api.post(
+      `/v1/data/${type}?dry_run=true`,
+      { records: [changed] },
+      { 'idempotency-key': randomUUID() },
+    );
+  }
+  // Fails for two reasons, and when it is replayed for one.
+  const tag = newRecord('tags', stored);
+  await api.upload('shop-tags', [
+    { ...newRecord('shop-tags', stored), shop_id: randomUUID(), tag_id: tag.tag_id },
+  ]);
+  await api.upload('tags', [tag]);
+  const two = { records: Array.from({ length: 1_001 }, () => newRecord('tags', stored)) };
+  for (let time = 0; time < 2; time++) await api.post('/v1/data/tags', two, { 'idempotency-key': 'twice' });
+  await api.post('/v1/data/tags', { records: [tag] }, { 'idempotency-key': 'twice' });
+  return stored;
+}
+
+function newRecord(type: ResourceType, stored: ReadonlyMap<ResourceType, string>): TestRecord {
+  const references = referencesOf(type).map(({ field, type: to }) => [field, stored.get(to)]);
+  return { ...resources[type].example, ...Object.fromEntries(references), [idFieldOf(type)]: randomUUID() };
+}
+
+function inOrderOfReference(): ResourceType[] {
+  return [...resourceTypes].sort((a, b) => referencesOf(a).length - referencesOf(b).length);
+}
+
+/** Records interactions with and without a key, and with what does not exist. Returns the id of one. */
+export async function recordInteractions(
+  api: Api,
+  stored: ReadonlyMap<ResourceType, string>,
+): Promise<string> {
+  let id = '';
+  for (const [item_type, type] of Object.entries(itemTypes)) {
+    const sent = {
+      ...interactionExample,
+      item_type,
+      item_id: stored.get(type),
+      student_id: stored.get('customers'),
+    };
+    // The second time its references are known.
+    for (let time = 0; time < 2; time++)
+      id = (await api.post('/user-interactions', sent)).body.interaction_id;
+    const key = { 'idempotency-key': `${item_type} once` };
+    for (let time = 0; time < 2; time++) await api.post('/user-interactions', sent, key);
+    await api.post('/user-interactions', { ...sent, item_id: randomUUID() });
+  }
+  return id;
+}
+
+/**
+ * Asks every address that is read, replayed or discarded with each one and each two of its parameters, as the
+ * operations themselves name them. Those that may not be combined are refused before a statement is sent.
+ */
+export async function askEverything(
+  api: Api,
+  of: typeof operations | typeof adminOperations,
+  values: Readonly<Record<string, string>>,
+): Promise<void> {
+  for (const { method, path, query = {} } of of) {
+    if ((method !== 'GET' && !path.startsWith('/v1/rejections')) || path.startsWith('/health/live')) continue;
+    const address = path.replace(/\{(\w+)\}/, (_, name: string) => givenFor(values, name));
+    for (const names of combinations(Object.keys(query), 2)) {
+      const asked = new URLSearchParams(
+        Object.fromEntries(names.map((name) => [name, givenFor(values, name)])),
+      );
+      const suffix = names.length > 0 ? `?${asked}` : '';
+      await api.send(address + suffix, { method });
+      if (method === 'GET' && /^\/v1\/data\/[\w-]+$/.test(path))
+        await api.send(address + suffix, { headers: { accept: 'application/x-ndjson' } });
+    }
+  }
+}
+
+function givenFor(values: Readonly<Record<string, string>>, name: string): string {
+  const value = values[name] ?? (name.endsWith('_id') ? values.id : undefined);
+  if (value === undefined) throw new Error(`no value is known for the parameter ${name}`);
+  return value;
+}
+
+function combinations(names: readonly string[], most: number): string[][] {
+  if (most === 0 || names.length === 0) return [[]];
+  const [first = '', ...others] = names;
+  return [...combinations(others, most), ...combinations(others, most - 1).map((rest) => [first, ...rest])];
+}

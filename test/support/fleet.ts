@@ -1,0 +1,146 @@
+import { randomUUID } from 'node:crypto';
+import { Agent } from 'node:https';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect } from 'vitest';
+import { apiOf } from './api.ts';
+import { type BuiltServer, startBuiltServer } from './built-server.ts';
+import { createTestDatabase } from './database.ts';
+import { exchange } from './exchange.ts';
+import { freePort } from './free-port.ts';
+import { many, newTag } from './new-records.ts';
+import { type Nginx, startNginx } from './nginx.ts';
+import { queryDatabase } from './query-database.ts';
+import { runCommand } from './run-command.ts';
+
+/** Four processes behind nginx, as docs/operating.md has them, with clients that do not know of either. */
+export class Fleet {
+  readonly databaseUrl: string;
+  readonly key: string;
+  readonly itemId: string;
+  readonly nginx: Nginx;
+  readonly #ports: readonly number[];
+  readonly #servers: BuiltServer[] = [];
+
+  private constructor(databaseUrl: string, key: string, ports: readonly number[], nginx: Nginx) {
+    this.databaseUrl = databaseUrl;
+    this.key = key;
+    this.itemId = randomUUID();
+    this.#ports = ports;
+    this.nginx = nginx;
+  }
+
+  static async start(): Promise<Fleet> {
+    const databaseUrl = await createTestDatabase();
+    const run = (...args: string[]) => runCommand(args, { DATABASE_URL: databaseUrl });
+    await run('organisations', 'create', 'acme');
+    const { key } = JSON.parse((await run('keys', 'issue', '--organisation', 'acme', '--json')).stdout);
+    const ports: number[] = [];
+    while (ports.length < 4) ports.push(await freePort());
+    const fleet = new Fleet(databaseUrl, key, ports, await startNginx(ports));
+    try {
+      await Promise.all(ports.map((_, index) => fleet.startOne(index)));
+      const { status } = await fleet.#send('/v1/data/tags', { records: [newTag({ tag_id: fleet.itemId })] });
+      expect(status).toBe(200);
+      return fleet;
+    } catch (error) {
+      await fleet.stop();
+      throw error;
+    }
+  }
+
+  /** Starts a process on its port, of this version or another, and waits until it is ready. */
+  async startOne(index: number, main?: string): Promise<BuiltServer> {
+    const env = {
+      DATABASE_URL: this.databaseUrl,
+      PORT: String(this.#ports[index]),
+      TRUSTED_PROXY: '127.0.0.1',
+      DATABASE_CONNECTIONS_MAX: '4',
+    };
+    const server = await startBuiltServer(env, main);
+    this.#servers[index] = server;
+    while ((await apiOf(server.url).get('/health/ready')).status !== 200) await sleep(50);
+    return server;
+  }
+
+  /** Stops one as a supervisor does, and starts it again. */
+  async restart(index: number, main?: string): Promise<BuiltServer> {
+    await this.#servers[index]?.stop();
+    expect(this.#servers[index]?.process.exitCode).toBe(0);
+    return this.startOne(index, main);
+  }
+
+  #send(path: string, body: unknown, agent?: Agent) {
+    const headers = { connection: 'keep-alive' };
+    const { key, nginx } = this;
+    return exchange(nginx.url + path, {
+      key,
+      headers,
+      ca: [nginx.ca],
+      ...(agent && { agent }),
+      ...(body !== undefined && { body }),
+    });
+  }
+
+  /** Uploads, interactions without an Idempotency-Key and reads, until they are told to stop; then says what failed. */
+  startClients(): { stop(): Promise<{ answered: number; failed: string[]; lost: string[] }> } {
+    const agent = new Agent({ keepAlive: true, ca: [this.nginx.ca] });
+    const failed: string[] = [];
+    const uploaded: string[] = [];
+    const interacted: string[] = [];
+    let answered = 0;
+    let isOver = false;
+    const keepOn = async (next: (mark: string) => [path: string, body: unknown, done?: string[]]) => {
+      while (!isOver) {
+        const mark = randomUUID();
+        const [path, body, done] = next(mark);
+        try {
+          const { status, body: said } = await this.#send(path, body, agent);
+          if (status === 200 || status === 201) done?.push(mark);
+          else failed.push(`${path} ${status} ${said.slice(0, 200)}`);
+        } catch (error) {
+          failed.push(`${path} ${(error as Error).message}`);
+        }
+        answered++;
+        await sleep(20);
+      }
+    };
+    const item = { interaction_type: 'SHARE', item_type: 'TAG', item_id: this.itemId, event_timestamp: 1 };
+    const clients = [
+      ...many(2, () =>
+        keepOn((mark) => {
+          const records = many(50, (index) => newTag(index === 0 ? { tag_id: mark } : {}));
+          return ['/v1/data/tags', { records }, uploaded];
+        }),
+      ),
+      ...many(4, () => keepOn((mark) => ['/user-interactions', { ...item, user_id: mark }, interacted])),
+      ...many(1, () => keepOn(() => ['/v1/data', undefined])),
+    ];
+    return {
+      stop: async () => {
+        isOver = true;
+        await Promise.all(clients);
+        agent.destroy();
+        const lost = await this.#lost(uploaded, interacted);
+        return { answered, failed, lost };
+      },
+    };
+  }
+
+  /** What was acknowledged and is not there, or is there twice. */
+  async #lost(uploaded: readonly string[], interacted: readonly string[]): Promise<string[]> {
+    const rows = await queryDatabase<{ mark: string }>(
+      this.databaseUrl,
+      `select mark from unnest($1::text[]) as mark where not exists (select from tags where tag_id = mark::uuid)
+       union all
+       select mark from unnest($2::text[]) as mark
+       where (select count(*) from interactions where user_id = mark) <> 1`,
+      [uploaded, interacted],
+    );
+    return rows.map(({ mark }) => mark);
+  }
+
+  async stop(): Promise<void> {
+    await Promise.all(this.#servers.map((server) => server.stop()));
+    await this.nginx.stop();
+  }
+}

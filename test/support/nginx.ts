@@ -1,0 +1,80 @@
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { connect } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { makeCertificate } from './certificate.ts';
+import { freePort } from './free-port.ts';
+
+const program = '/usr/sbin/nginx';
+export const nginxIsInstalled = spawnSync(program, ['-v']).status === 0;
+if (!nginxIsInstalled) console.log('Nothing is tried behind a proxy: nginx is not installed');
+
+/** An nginx of the test's own, with the configuration that operators are given. */
+export interface Nginx {
+  readonly url: string;
+  /** Its certificate, which no authority vouches for. */
+  readonly ca: Buffer;
+  /** What it has logged of errors so far. */
+  errors(): string;
+  stop(): Promise<void>;
+}
+
+/** In front of processes on these ports. */
+export async function startNginx(ports: readonly number[]): Promise<Nginx> {
+  const folder = mkdtempSync(join(tmpdir(), 'intake-nginx-'));
+  chmodSync(folder, 0o755);
+  const { certFile, keyFile, pem } = makeCertificate(folder, 'intake.example.com');
+  const port = await freePort();
+  const log = join(folder, 'error.log');
+  const file = join(folder, 'nginx.conf');
+  writeFileSync(
+    file,
+    `worker_processes 2; pid ${folder}/nginx.pid; error_log ${log} warn;
+events { worker_connections 512; }
+http {
+  access_log off;
+  ${['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map((name) => `${name}_temp_path ${folder}/${name};`).join(' ')}
+${documented(ports, port, certFile, keyFile)}}
+`,
+  );
+  const server = spawn(program, ['-p', folder, '-c', file, '-e', log, '-g', 'daemon off;'], {
+    stdio: 'ignore',
+  });
+  const ended = once(server, 'exit');
+  const stop = async () => {
+    server.kill('SIGQUIT');
+    await ended;
+    rmSync(folder, { recursive: true, force: true });
+  };
+  for (let attempt = 0; !(await listens(port)); attempt++) {
+    if (attempt === 100 || server.exitCode !== null) throw new Error(`nginx did not start; see ${log}`);
+    await sleep(50);
+  }
+  return { url: `https://127.0.0.1:${port}`, ca: pem, errors: () => readFileSync(log, 'utf8'), stop };
+}
+
+/** deploy/nginx/intake.conf, but for where things are. */
+function documented(ports: readonly number[], port: number, certFile: string, keyFile: string): string {
+  let text = readFileSync(fileURLToPath(new URL('../../deploy/nginx/intake.conf', import.meta.url)), 'utf8');
+  const replace = (from: string, to: string) => {
+    if (!text.includes(from)) throw new Error(`deploy/nginx/intake.conf has no ${from}`);
+    text = text.replace(from, to);
+  };
+  for (const [index, given] of ports.entries()) replace(`127.0.0.1:${8091 + index} `, `127.0.0.1:${given} `);
+  replace('listen 443 ', `listen 127.0.0.1:${port} `);
+  replace('/etc/nginx/intake/cert.pem', certFile);
+  replace('/etc/nginx/intake/key.pem', keyFile);
+  return text;
+}
+
+function listens(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(port, '127.0.0.1', () => resolve(true));
+    socket.on('connect', () => socket.destroy());
+    socket.on('error', () => resolve(false));
+  });
+}

@@ -1,0 +1,127 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { freePort } from './free-port.ts';
+
+const programs = {
+  prometheus: '/usr/bin/prometheus',
+  nodeExporter: '/usr/bin/prometheus-node-exporter',
+  postgresExporter: '/usr/bin/prometheus-postgres-exporter',
+};
+export const prometheusIsInstalled = Object.values(programs).every((program) => existsSync(program));
+
+/** A program of the test's own that serves HTTP on this machine. */
+export interface Exporter {
+  /** Host and port, as a target of Prometheus. */
+  readonly target: string;
+  stop(): Promise<void>;
+}
+
+export interface Prometheus extends Exporter {
+  /** The labels and the value of each series that an expression has now. */
+  query(expression: string): Promise<{ labels: Record<string, string>; value: number }[]>;
+  /** Each alert that fires, by its name, with the chore or the code that it names. */
+  firing(): Promise<string[]>;
+}
+
+/** Scrapes these targets, by the name of their job, and evaluates the rules every second. */
+export async function startPrometheus(
+  jobs: Readonly<Record<string, readonly string[]>>,
+  rules = '',
+): Promise<Prometheus> {
+  const folder = mkdtempSync(join(tmpdir(), 'intake-prometheus-'));
+  writeFileSync(join(folder, 'rules.yml'), rules);
+  const scrape_configs = Object.entries(jobs).map(([job_name, targets]) => ({
+    job_name,
+    static_configs: [{ targets }],
+  }));
+  const global = { scrape_interval: '1s', scrape_timeout: '1s', evaluation_interval: '1s' };
+  // JSON is YAML too.
+  writeFileSync(
+    join(folder, 'prometheus.yml'),
+    JSON.stringify({ global, rule_files: ['rules.yml'], scrape_configs }),
+  );
+  const target = `127.0.0.1:${await freePort()}`;
+  const flags = [`--config.file=${join(folder, 'prometheus.yml')}`, `--storage.tsdb.path=${folder}/data`];
+  const own = await start(programs.prometheus, [...flags, `--web.listen-address=${target}`], target);
+  const ask = async (path: string) => {
+    const response = await fetch(`http://${target}/api/v1/${path}`);
+    const { data, error } = (await response.json()) as { data: Answered; error?: string };
+    if (error !== undefined) throw new Error(`${decodeURIComponent(path)}: ${error}`);
+    return data;
+  };
+  return {
+    target,
+    async query(expression) {
+      const { result = [] } = await ask(`query?query=${encodeURIComponent(expression)}`);
+      return result.map(({ metric, value }) => ({ labels: metric, value: Number(value[1]) }));
+    },
+    async firing() {
+      const { alerts = [] } = await ask('alerts');
+      const named = alerts
+        .filter(({ state }) => state === 'firing')
+        .map(({ labels }) => [labels.alertname, labels.chore ?? labels.code].filter(Boolean).join(' '));
+      return [...new Set(named)].sort();
+    },
+    async stop() {
+      await own.stop();
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+interface Answered {
+  readonly result?: readonly { metric: Record<string, string>; value: readonly [number, string] }[];
+  readonly alerts?: readonly { state: string; labels: Record<string, string> }[];
+}
+
+/** Tells of the file systems of this machine. */
+export async function startNodeExporter(): Promise<Exporter> {
+  const target = `127.0.0.1:${await freePort()}`;
+  const flags = ['--collector.disable-defaults', '--collector.filesystem'];
+  return start(programs.nodeExporter, [...flags, `--web.listen-address=${target}`], target);
+}
+
+export async function startPostgresExporter(databaseUrl: string): Promise<Exporter> {
+  const target = `127.0.0.1:${await freePort()}`;
+  const env = { DATA_SOURCE_NAME: `${databaseUrl}?sslmode=disable` };
+  return start(programs.postgresExporter, [`--web.listen-address=${target}`], target, env);
+}
+
+async function start(
+  program: string,
+  flags: readonly string[],
+  target: string,
+  env: Record<string, string> = {},
+): Promise<Exporter> {
+  const child = spawn(program, flags, { env, stdio: ['ignore', 'ignore', 'pipe'] });
+  let log = '';
+  child.stderr.on('data', (said) => {
+    log = `${log}${said}`.slice(-4_000);
+  });
+  for (let attempt = 0; !(await answers(target)); attempt++) {
+    if (attempt === 200 || child.exitCode !== null) {
+      await end(child);
+      throw new Error(`${program} did not start:\n${log}`);
+    }
+    await sleep(50);
+  }
+  return { target, stop: () => end(child) };
+}
+
+async function end(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const ended = once(child, 'exit');
+  child.kill('SIGTERM');
+  await ended;
+}
+
+async function answers(target: string): Promise<boolean> {
+  return fetch(`http://${target}/-/ready`).then(
+    ({ status }) => status === 200 || status === 404,
+    () => false,
+  );
+}
