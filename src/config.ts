@@ -229,6 +229,8 @@ function readRedisUrl(value: string | undefined, problems: string[]): string | n
   return value;
 }
 
+const samplers = ['always_on', 'always_off', 'traceidratio'].flatMap((name) => [name, `parentbased_${name}`]);
+
 function readTraces(env: Environment, problems: string[]): Config['traces'] {
   const { OTEL_EXPORTER_OTLP_ENDPOINT: endpoint, OTEL_TRACES_SAMPLER: sampler } = env;
   if (!endpoint) return null;
@@ -236,6 +238,9 @@ function readTraces(env: Environment, problems: string[]): Config['traces'] {
     problems.push(
       'OTEL_EXPORTER_OTLP_ENDPOINT is not an address of a collector; it should look like http://localhost:4318',
     );
+  // The library takes a name that it does not know for one that traces everything.
+  if (sampler && !samplers.includes(sampler))
+    problems.push(`OTEL_TRACES_SAMPLER must be one of ${samplers.join(', ')}`);
   return { hasSampler: Boolean(sampler) };
 }
 

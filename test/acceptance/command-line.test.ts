@@ -254,6 +254,11 @@ describe('settings', () => {
       env: { DATABASE_URL: awayUrl, TRUSTED_PROXY: 'somewhere' },
       named: [/TRUSTED_PROXY/],
     },
+    {
+      what: 'a collector that is no address, and a sampler that does not exist',
+      env: { DATABASE_URL: awayUrl, OTEL_EXPORTER_OTLP_ENDPOINT: 'somewhere', OTEL_TRACES_SAMPLER: 'ratio' },
+      named: [/OTEL_EXPORTER_OTLP_ENDPOINT .*4318/, /OTEL_TRACES_SAMPLER must be one of .*traceidratio/],
+    },
   ];
 
   it.each(wrong)('$what: each is named, with what it should be', async ({ env, named }) => {
