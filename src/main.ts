@@ -30,7 +30,9 @@ try {
 function explain(error: unknown): string {
   if (error instanceof ConfigError) return error.message;
   const { code, message = '' } = error as { code?: string; message?: string };
-  const isPlain = error instanceof MigrationRefused || code === 'INTAKE_COMMAND';
-  if (isPlain || code?.startsWith('ERR_PARSE_ARGS')) return `intake-server: ${message}`;
+  if (error instanceof MigrationRefused || code === 'INTAKE_COMMAND') return `intake-server: ${message}`;
+  // Node's own sentences about options: the first says what is wrong.
+  if (code?.startsWith('ERR_PARSE_ARGS'))
+    return `intake-server: ${message.split('. ')[0]}; intake-server ${name} --help shows what it takes`;
   return error instanceof Error ? (error.stack ?? message) : String(error);
 }

@@ -190,6 +190,14 @@ describe('help', () => {
     expectFailure(await run('server'), /"server".*--help/);
     expectFailure(await run('__proto__'), /--help/);
   });
+
+  it('is pointed to by an option that does not exist', async () => {
+    const { exitCode, stderr } = await run('audit', '--colour', 'red');
+    expect([exitCode, stderr.trim()]).toEqual([
+      1,
+      "intake-server: Unknown option '--colour'; intake-server audit --help shows what it takes",
+    ]);
+  });
 });
 
 describe('settings', () => {
