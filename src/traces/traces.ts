@@ -19,6 +19,7 @@ import {
   type SpanExporter,
   TraceIdRatioBasedSampler,
 } from '@opentelemetry/sdk-trace-base';
+import { RequestError } from '../errors.ts';
 import { limits } from '../limits.ts';
 import { statementLabel } from '../metrics/statement-label.ts';
 import type { Attributes, Step } from './step.ts';
@@ -79,12 +80,15 @@ export class Traces {
   };
 
   /** A statement, without its values; returns how to end it. */
-  beginStatement(name: string): (() => void) | undefined {
+  beginStatement(name: string): ((error?: unknown) => void) | undefined {
     const parent = this.#current.getStore();
     if (!parent) return undefined;
     const options = { kind: SpanKind.CLIENT, attributes: { 'db.system.name': 'postgresql' } };
     const span = this.#tracer.startSpan(statementLabel(name), options, parent);
-    return () => span.end();
+    return (error) => {
+      if (error) fail(span, error);
+      span.end();
+    };
   }
 
   /** Where the caller is in its trace; undefined where it is not traced. */
@@ -166,7 +170,8 @@ export class RequestTrace {
 function fail(span: Span, error: unknown): void {
   const { code, name } = error as { code?: unknown; name?: string };
   span.setAttribute('error.type', typeof code === 'string' ? code : (name ?? 'Error'));
-  span.setStatus({ code: SpanStatusCode.ERROR });
+  // What is wrong with a request is no fault of the service.
+  if (!(error instanceof RequestError && error.status < 500)) span.setStatus({ code: SpanStatusCode.ERROR });
 }
 
 /** The caller's place in its trace, by the header `traceparent` (W3C Trace Context). */

@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto';
+import { randomBytes, randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { fileURLToPath } from 'node:url';
@@ -7,6 +7,7 @@ import { type Api, apiOf } from '../support/api.ts';
 import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
 import { freePort } from '../support/free-port.ts';
 import { many, newShop } from '../support/new-records.ts';
+import { queryDatabase } from '../support/query-database.ts';
 import { type CollectedSpan, startTraceCollector, type TraceCollector } from '../support/trace-collector.ts';
 
 /** Where the time of a request goes, as an OpenTelemetry collector is told. */
@@ -153,6 +154,24 @@ describe('with a collector', () => {
     await requestSpan(sampled);
     expect(spansOf(unsampled.traceId)).toEqual([]);
     expect(spansOf('1'.repeat(32))).toEqual([]);
+  });
+
+  it('a failed statement is an error of the service, and a mistake of the client is none', async () => {
+    const hasFailed = ({ status }: CollectedSpan) => status?.code === 2;
+    const mistaken = newCaller();
+    expect((await apiOf(server.url, 'wrong').get('/v1/data', mistaken.headers)).status).toBe(401);
+    await requestSpan(mistaken);
+    expect(spansOf(mistaken.traceId).map(({ name }) => name)).toContain('admit');
+    expect(spansOf(mistaken.traceId).filter(hasFailed)).toEqual([]);
+    await queryDatabase(server.databaseUrl, 'alter table tags rename to tags_away');
+    const failing = newCaller();
+    const records = [{ tag_id: randomUUID(), name: 'vegan' }];
+    expect((await api.post('/v1/data/tags', { records }, failing.headers)).status).toBe(500);
+    await queryDatabase(server.databaseUrl, 'alter table tags_away rename to tags');
+    const request = await requestSpan(failing);
+    const failed = spansOf(failing.traceId).filter(hasFailed);
+    expect(failed).toContainEqual(request);
+    expect(failed.map((span) => attributeOf(span, 'error.type'))).toContain('42P01');
   });
 
   it('no span has anything that was sent, not the address either', async () => {

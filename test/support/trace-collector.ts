@@ -10,6 +10,7 @@ export interface CollectedSpan {
   readonly startTimeUnixNano: string;
   readonly endTimeUnixNano: string;
   readonly attributes: readonly { readonly key: string; readonly value: Record<string, unknown> }[];
+  readonly status?: { readonly code?: number };
   readonly links?: readonly { readonly traceId: string; readonly spanId: string }[];
 }
 
