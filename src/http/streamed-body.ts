@@ -17,7 +17,9 @@ export async function streamOf(
   reply: FastifyReply,
 ): Promise<Readable | undefined> {
   const pieces = body[Symbol.asyncIterator]();
-  const first = await pieces.next();
+  const { trace } = request;
+  // An export can take any number of statements: its first piece stands for them in the trace.
+  const first = await (trace ? trace.within(() => pieces.next()) : pieces.next());
   if (request.method === 'HEAD') {
     await pieces.return?.();
     return undefined;

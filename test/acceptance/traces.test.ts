@@ -156,6 +156,15 @@ describe('with a collector', () => {
     expect(spansOf('1'.repeat(32))).toEqual([]);
   });
 
+  it('a page that is read has the statement that reads it', async () => {
+    const caller = newCaller();
+    expect((await api.get('/v1/data/shops', caller.headers)).status).toBe(200);
+    const root = await requestSpan(caller);
+    const children = spansOf(caller.traceId).filter(({ parentSpanId }) => parentSpanId === root.spanId);
+    const statements = children.filter((span) => attributeOf(span, 'db.system.name') === 'postgresql');
+    expect(statements).toHaveLength(1);
+  });
+
   it('a failed statement is an error of the service, and a mistake of the client is none', async () => {
     const hasFailed = ({ status }: CollectedSpan) => status?.code === 2;
     const mistaken = newCaller();
