@@ -13,8 +13,8 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
     nullif(current_setting('recovery_target_lsn'), ''), nullif(current_setting('recovery_target_name'), '')), '')
 $$;
 
--- True, or an error that says what to do. A second restore to the same moment brings no confirmation along, for that was
--- written later.
+-- True, or an error that says what to do. A second restore to the same time, transaction or place in the log brings no
+-- confirmation along, for that was written later. One to a name or to 'immediate' can, from a backup made after it.
 create function keys_can_be_trusted() returns boolean
 language plpgsql stable security definer set search_path = pg_catalog, public, pg_temp as $$
 begin
