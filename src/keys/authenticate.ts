@@ -28,11 +28,11 @@ export async function authenticate(
   // What brings no key guesses none.
   if (key === undefined) throw unauthorized();
   const keyId = keyIdOf(key);
-  // A key that was found before has a count of its own; see there.
+  // A key that was found before has a count of its own, also while it must be looked up anew: it passes all the while.
   const counted = keyId !== undefined && keys.has(keyId) ? keyId : undefined;
   await failedKeys.refuseTooMany(address, counted);
   // What has to wait to be looked up is asked again when its turn comes: many at once are as many attempts.
-  const mayLookUp = () => failedKeys.refuseTooMany(address);
+  const mayLookUp = () => failedKeys.refuseTooMany(address, counted);
   const known = keyId === undefined ? undefined : await keys.find(keyId, mayLookUp);
   if (keyId === undefined || !known || !isInUse(known, key)) {
     await failedKeys.count(address, counted);

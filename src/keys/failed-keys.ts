@@ -5,8 +5,8 @@ import { limits } from '../limits.ts';
 
 /**
  * Attempts with wrong keys, by the address they come from. Whoever makes too many is refused before anything is hashed
- * or looked up. A key id that is known has a count of its own at each address: an old key that some program goes on
- * using must not lock out the good one that its neighbour uses.
+ * or looked up. A key id that was found before has a count of its own at each address: an old key that some program goes
+ * on using must not lock out the good one that its neighbour uses, nor must wrong ones.
  */
 export class FailedKeys {
   readonly #limiter: RateLimiterMemory;

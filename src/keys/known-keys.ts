@@ -25,15 +25,18 @@ export interface KnownKey {
 
 interface Entry {
   readonly found: Promise<KnownKey | undefined>;
-  readonly untilMs: number;
-  /** Undefined while it is being looked up; what is not found is forgotten. */
+  /** It is looked up anew from then on, and at once where it has changed. */
+  untilMs: number;
+  isPending: boolean;
+  /** Undefined until it has been found once; what is not found is forgotten. */
   organisationId: string | undefined;
   notedMs: number;
 }
 
 /**
- * Caches keys, so that a request costs no query for its key. Changed keys are polled for every other second and dropped;
- * if polling has failed for four seconds, cached keys are no longer trusted. Keys that were not found are not cached.
+ * Caches keys, so that a request costs no query for its key. Changed keys are polled for every other second and looked up
+ * anew when they are next used; if polling has failed for four seconds, so is every key. Keys that were not found are not
+ * cached.
  */
 export class KnownKeys {
   readonly #pool: Pool;
@@ -72,17 +75,18 @@ export class KnownKeys {
   /** `mayLookUp` is asked when a query is about to be made, and refuses by throwing. */
   find(keyId: string, mayLookUp: () => Promise<void> = async () => {}): Promise<KnownKey | undefined> {
     const entry = this.#entries.get(keyId);
-    if (!entry) return this.#lookUp(keyId, mayLookUp);
+    if (!entry || performance.now() >= entry.untilMs) return this.#lookUp(keyId, mayLookUp);
     // One that is being looked up at this moment is as good as a look-up of its own, whoever asked for it; unless they
     // were refused.
-    if (entry.organisationId === undefined) {
+    if (entry.isPending) {
       return entry.found.catch(async (error: unknown) => {
         if (!(error instanceof RequestError) || error.code !== 'too_many_failed_keys') throw error;
         await mayLookUp();
         return this.find(keyId, mayLookUp);
       });
     }
-    if (!this.#counts(entry)) return this.#lookUp(keyId, mayLookUp);
+    if (performance.now() - this.#askedMs >= limits.keyChangesUnknownMs)
+      return this.#lookUp(keyId, mayLookUp);
     // The first of them is the one that was used longest ago.
     this.#entries.delete(keyId);
     this.#entries.set(keyId, entry);
@@ -90,10 +94,9 @@ export class KnownKeys {
     return entry.found;
   }
 
-  /** Whether a key with this id was found before, in use or not, and still counts. */
+  /** Whether a key with this id was found before, in use or not, even if it must be looked up anew. */
   has(keyId: string): boolean {
-    const entry = this.#entries.get(keyId);
-    return entry?.organisationId !== undefined && this.#counts(entry);
+    return this.#entries.get(keyId)?.organisationId !== undefined;
   }
 
   /** That it was used is written down with others, later, and once a minute at most. */
@@ -121,18 +124,13 @@ export class KnownKeys {
   ): Promise<void> {
     for (let isLast = false; ; ) {
       const dueMs = performance.now() + limits.keyChangesIntervalMs;
-      const asked = isLast ? Promise.resolve() : this.#forgetChanged();
+      const asked = isLast ? Promise.resolve() : this.#noteChanged();
       await asked.then(() => this.#writeUses()).then(onAnswer, onError);
       if (isLast) return;
       const waitMs = Math.max(0, dueMs - performance.now());
       await sleep(waitMs, undefined, { signal: stopping }).catch(() => {});
       isLast = stopping.aborted;
     }
-  }
-
-  #counts({ untilMs }: Entry): boolean {
-    const nowMs = performance.now();
-    return nowMs < untilMs && nowMs - this.#askedMs < limits.keyChangesUnknownMs;
   }
 
   #lookUp(keyId: string, mayLookUp: () => Promise<void>): Promise<KnownKey | undefined> {
@@ -143,31 +141,35 @@ export class KnownKeys {
       const stored = await findApiKey(this.#pool, keyId);
       return stored && knownKey(stored);
     });
+    const before = this.#entries.get(keyId);
     const entry: Entry = {
       found,
       untilMs: performance.now() + limits.keyKnownMs,
-      organisationId: undefined,
-      notedMs: Number.NEGATIVE_INFINITY,
+      isPending: true,
+      organisationId: before?.organisationId,
+      notedMs: before?.notedMs ?? Number.NEGATIVE_INFINITY,
     };
-    // Before the answer is there: a change that is told meanwhile must find it, to forget it.
+    // Before the answer is there: a change that is told meanwhile must find it.
+    this.#entries.delete(keyId);
     this.#entries.set(keyId, entry);
+    const settle = (organisationId: string | undefined) => {
+      entry.isPending = false;
+      entry.organisationId = organisationId;
+      if (organisationId === undefined && this.#entries.get(keyId) === entry) this.#entries.delete(keyId);
+    };
     found.then(
-      (key) => {
-        entry.organisationId = key?.organisationId;
-        if (!key) this.#forget(keyId, entry);
+      (key) => settle(key?.organisationId),
+      () => {
+        entry.untilMs = 0;
+        settle(entry.organisationId);
       },
-      () => this.#forget(keyId, entry),
     );
     const [oldest] = this.#entries.keys();
     if (this.#entries.size > limits.keysKnownMax && oldest !== undefined) this.#entries.delete(oldest);
     return found;
   }
 
-  #forget(keyId: string, entry: Entry): void {
-    if (this.#entries.get(keyId) === entry) this.#entries.delete(keyId);
-  }
-
-  async #forgetChanged(): Promise<void> {
+  async #noteChanged(): Promise<void> {
     const askedMs = performance.now();
     const changes = await changedApiKeys(this.#pool, this.#since);
     const { upTo, server, keys, organisations } = changes;
@@ -175,19 +177,20 @@ export class KnownKeys {
     const isOther = this.#server !== undefined && server !== this.#server;
     this.#server = server;
     if (isOther) this.#onOtherServer();
-    if (isOther || askedMs - this.#askedMs >= limits.keyChangesUnknownMs) this.#entries.clear();
-    for (const keyId of news(keys, this.#told.keys)) this.#entries.delete(keyId);
+    if (isOther || askedMs - this.#askedMs >= limits.keyChangesUnknownMs) this.#expire(() => true);
+    for (const keyId of news(keys, this.#told.keys)) {
+      const entry = this.#entries.get(keyId);
+      if (entry) entry.untilMs = 0;
+    }
     const changed = news(organisations, this.#told.organisations);
-    if (changed.size > 0) this.#forgetOrganisations(changed);
+    if (changed.size > 0) this.#expire((id) => id === undefined || changed.has(id));
     this.#told = changes;
     this.#since = upTo;
     this.#askedMs = askedMs;
   }
 
-  #forgetOrganisations(changed: ReadonlySet<string>): void {
-    for (const [keyId, { organisationId }] of this.#entries) {
-      if (organisationId === undefined || changed.has(organisationId)) this.#entries.delete(keyId);
-    }
+  #expire(isMeant: (organisationId: string | undefined) => boolean): void {
+    for (const entry of this.#entries.values()) if (isMeant(entry.organisationId)) entry.untilMs = 0;
   }
 
   async #writeUses(): Promise<void> {

@@ -8,7 +8,10 @@ import { many } from '../support/new-records.ts';
 import { runCommand } from '../support/run-command.ts';
 import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
 
-/** Whoever tries keys that are wrong is stopped for a while, and nobody else at the same address with them. */
+/**
+ * Whoever tries keys that are wrong is stopped for a while, and nobody else at the same address with them. That it ends
+ * after a minute is tried in src/keys/failed-keys.test.ts.
+ */
 
 const failuresMax = 10;
 let server: BuiltServer;
@@ -56,9 +59,7 @@ function expectLockedOut(answer: Answer): number {
   return wait;
 }
 
-let lockedOutAt: number;
 it('too many wrong keys are 429, for that address alone', async () => {
-  lockedOutAt = Date.now();
   const wait = expectLockedOut(await lockOut('192.0.2.1'));
   expect(await status('192.0.2.2', unknown[0]!)).toBe(401);
   // Trying on does not make it longer.
@@ -87,7 +88,11 @@ it('a good key that the process knows passes all the while, from the same addres
   const good = await server.createKey('acme');
   expect(await status('192.0.2.5', good)).toBe(404);
   expectLockedOut(await lockOut('192.0.2.5'));
-  for (let at = 0; at < 20; at++) expect(await status('192.0.2.5', good)).toBe(404);
+  // With the next poll, within two seconds, the key counts as changed, for it was made after the last one.
+  for (let at = 0; at < 20; at++) {
+    expect(await status('192.0.2.5', good)).toBe(404);
+    await sleep(125);
+  }
   expect(await status('192.0.2.5', unknown[0]!)).toBe(429);
 });
 
@@ -95,8 +100,8 @@ it('a client with an old key does not lock its neighbour out', async () => {
   const [old, good] = [await server.createKey('acme'), await server.createKey('acme')];
   expect([await status('192.0.2.6', old), await status('192.0.2.6', good)]).toEqual([404, 404]);
   await server.run('keys', 'revoke', old.split('_')[1]!);
-  await expect.poll(() => status('192.0.2.6', old), { timeout: 5_000 }).toBe(401);
-  await expect.poll(() => status('192.0.2.6', old), { timeout: 5_000 }).toBe(429);
+  await expect.poll(() => status('192.0.2.6', old), { timeout: 25_000 }).toBe(401);
+  await expect.poll(() => status('192.0.2.6', old), { timeout: 25_000 }).toBe(429);
   expect(await status('192.0.2.6', good)).toBe(404);
   const fresh = await server.createKey('acme');
   expect(await status('192.0.2.6', fresh)).toBe(404);
@@ -129,10 +134,4 @@ it('what is open to all stays open', async () => {
   const headers = { 'x-forwarded-proto': 'https', 'x-forwarded-for': '192.0.2.10' };
   for (const path of ['/health/live', '/openapi.json'])
     expect((await apiOf(server.url, unknown[0]!).get(path, headers)).status).toBe(200);
-});
-
-it('it ends by itself, a minute after it began', { timeout: 90_000 }, async () => {
-  expectLockedOut(await ask('192.0.2.1', unknown[0]!));
-  await sleep(lockedOutAt + 62_000 - Date.now());
-  expect(await status('192.0.2.1', unknown[0]!)).toBe(401);
 });
