@@ -9,7 +9,6 @@ import { queryDatabase } from '../support/query-database.ts';
 /** Keys by way of the admin API. */
 
 const path = '/admin/v1/keys';
-const reachesMs = 5_000;
 let server: AdminServer;
 let admin: Api;
 beforeAll(async () => {
@@ -69,9 +68,17 @@ describe('issuing', () => {
   });
 
   it('with an end stops at it', async () => {
-    const { key } = await issue({ expires_at: new Date(Date.now() + 2_000).toISOString() });
-    expect(await use(key)).toBe(200);
-    await expect.poll(() => use(key), { timeout: 2_000 + reachesMs }).toBe(401);
+    let [key, status] = ['', 0];
+    // Where the machine is so slow that it has ended before it is used, the next one lasts longer.
+    for (const seconds of [2, 8, 20]) {
+      const endsAt = Date.now() + seconds * 1_000;
+      key = (await issue({ expires_at: new Date(endsAt).toISOString() })).key;
+      status = await use(key);
+      if (status === 200) break;
+      expect(Date.now()).toBeGreaterThanOrEqual(endsAt);
+    }
+    expect(status).toBe(200);
+    await expect.poll(() => use(key)).toBe(401);
   });
 
   it.each<[object, string[]]>([
@@ -179,7 +186,7 @@ describe('rotating', () => {
     const { expires_at } = (await listed(daily.key_id)) as unknown as { expires_at: string };
     expect(Math.abs(Date.parse(expires_at) - Date.now() - 86_400_000)).toBeLessThan(60_000);
     expect((await rotate(gone.key_id, { grace_seconds: 0 })).status).toBe(201);
-    await expect.poll(() => use(gone.key), { timeout: reachesMs }).toBe(401);
+    await expect.poll(() => use(gone.key)).toBe(401);
   });
 
   it('of a key that is not in use is 404', async () => {
@@ -211,7 +218,7 @@ describe('revoking', () => {
     expect(first.status).toBe(200);
     expect(Object.keys(first.body).toSorted()).toEqual(Object.keys(listing).toSorted());
     expect(Math.abs(Date.parse(first.body.revoked_at) - Date.now())).toBeLessThan(60_000);
-    await expect.poll(() => use(key), { timeout: reachesMs }).toBe(401);
+    await expect.poll(() => use(key)).toBe(401);
     const again = await admin.send(`${path}/${key_id}/revoke`, { method: 'POST' });
     expect(again.status).toBe(200);
     expect(again.body.revoked_at).toBe(first.body.revoked_at);

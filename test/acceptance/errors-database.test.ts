@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto';
-import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { type Answer, type Api, apiOf } from '../support/api.ts';
@@ -45,8 +44,8 @@ const isAlive = () =>
     () => false,
   );
 
-async function startServer() {
-  server = await startBuiltServer({ DATABASE_URL: proxy.databaseUrl, DATABASE_TIMEOUT_MS: '500' });
+async function startServer(env: Record<string, string> = {}) {
+  server = await startBuiltServer({ DATABASE_URL: proxy.databaseUrl, ...env });
   api = apiOf(server.url, key);
 }
 
@@ -56,7 +55,7 @@ const saysCommit = (bytes: Buffer) => bytes.includes('commit\0');
 const saysBegin = (bytes: Buffer) => bytes.includes('begin\0');
 
 async function expectReady() {
-  await expect.poll(async () => (await api.get('/health/ready')).status, { timeout: 10_000 }).toBe(200);
+  await expect.poll(async () => (await api.get('/health/ready')).status).toBe(200);
 }
 
 /** How often each is stored, told by the database itself. */
@@ -78,9 +77,7 @@ describe('a database that refuses connections', () => {
       expectError(await apiOf(early.url).get('/health/ready'), 503);
       await proxy.accept();
       // What was said a moment ago is said again.
-      await expect
-        .poll(async () => (await apiOf(early.url).get('/health/ready')).status, { timeout: 5_000 })
-        .toBe(200);
+      await expect.poll(async () => (await apiOf(early.url).get('/health/ready')).status).toBe(200);
     } finally {
       await early.stop();
     }
@@ -303,6 +300,13 @@ describe('a COMMIT whose answer is lost', () => {
 });
 
 describe('a database that does not answer', () => {
+  // A machine that pauses for a moment must not end the statements of other tests.
+  beforeAll(async () => {
+    await server.stop();
+    await startServer({ DATABASE_TIMEOUT_MS: '500' });
+  });
+  const isStored = async (tag = newTag()) => (await api.upload('tags', [tag])).status === 200;
+
   it('23a: is 503 within seconds, and no connection stays behind', async () => {
     proxy.watch(() => false);
     const asked = Array.from({ length: 12 }, () => api.upload('tags', [newTag()]));
@@ -310,8 +314,8 @@ describe('a database that does not answer', () => {
     expect((await api.get('/health/live')).status).toBe(200);
     proxy.unwatch();
     await expectReady();
-    const answers = await Promise.all(Array.from({ length: 12 }, () => api.upload('tags', [newTag()])));
-    expect(answers.map(({ status }) => status)).toEqual(Array(12).fill(200));
+    const twelve = () => Promise.all(Array.from({ length: 12 }, () => isStored()));
+    await expect.poll(twelve).toEqual(Array(12).fill(true));
   });
 
   it('23a: a statement that takes too long is 503, and the table is free again', async () => {
@@ -322,7 +326,8 @@ describe('a database that does not answer', () => {
     expectError(await api.upload('tags', [tag]), 503);
     await client.query('rollback');
     await client.end();
-    expect((await api.batch('tags', [tag])).counts.created).toBe(1);
+    expect(await storedTags([tag])).toBe(0);
+    await expect.poll(() => isStored(tag)).toBe(true);
   });
 
   it('23a: connections ended by the administrator are replaced', async () => {
@@ -331,7 +336,7 @@ describe('a database that does not answer', () => {
     await client.query(`select pg_terminate_backend(pid) from pg_stat_activity
       where application_name = 'intake-server' and datname = current_database()`);
     await client.end();
-    await sleep(100);
-    expect((await api.batch('tags', [newTag()])).counts.created).toBe(1);
+    // That they were ended is noticed a moment later.
+    await expect.poll(() => isStored()).toBe(true);
   });
 });

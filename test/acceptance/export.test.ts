@@ -207,7 +207,7 @@ describe('an export that fails', () => {
       expect(read).toBeLessThan(total);
       await proxy.accept();
       await expect.poll(() => server.log.some((line) => line.includes('an answer broke off'))).toBe(true);
-      expect((await api.get('/health/ready')).status).toBe(200);
+      await expect.poll(async () => (await api.get('/health/ready')).status).toBe(200);
     },
   );
 
@@ -216,7 +216,7 @@ describe('an export that fails', () => {
     await proxy.refuse();
     expectError(await api.get('/v1/data/keywords', lines), 503);
     await proxy.accept();
-    expect((await api.get('/health/ready')).status).toBe(200);
+    await expect.poll(async () => (await api.get('/health/ready')).status).toBe(200);
   });
 
   it('4c: because the client goes away is not read to its end', async () => {

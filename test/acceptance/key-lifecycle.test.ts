@@ -23,8 +23,6 @@ interface ListedKey {
   readonly successor_of: string | null;
 }
 
-/** Within so many milliseconds a change reaches every process. */
-const reachesMs = 5_000;
 const me = `cli:${userInfo().username}`;
 
 let server: BuiltServer;
@@ -43,6 +41,18 @@ const listed = async (keyId: string): Promise<ListedKey> => {
 };
 const use = async (key: string) => (await apiOf(server.url, key).get('/user-interactions')).status;
 
+/** A key that was used and ends soon. Where the machine is so slow that it has ended before, the next one lasts longer. */
+async function usedBeforeItsEnd(
+  issueFor: (seconds: number) => ReturnType<typeof issue>,
+): ReturnType<typeof issue> {
+  for (const seconds of [2, 8, 20]) {
+    const issued = await issueFor(seconds);
+    if ((await use(issued.key)) === 200) return issued;
+    expect(Date.now()).toBeGreaterThanOrEqual(Date.parse((await listed(issued.key_id)).expires_at!));
+  }
+  throw new Error('each key had ended before it could be used');
+}
+
 describe('an expiry', () => {
   it('ends a key at its time, and not before', async () => {
     const asked = Date.now();
@@ -52,10 +62,9 @@ describe('an expiry', () => {
     expect(endsAt).toBeLessThanOrEqual(Date.now() + 2_000);
 
     const { key: longer } = await issue('acme', '--expires', '1h');
-    const short = await issue('acme', '--expires', '2s');
-    expect(await use(short.key)).toBe(200);
-    await expect.poll(() => use(short.key), { timeout: 2_000 + reachesMs }).toBe(401);
-    expect(Date.now()).toBeGreaterThanOrEqual(Date.parse((await listed(short.key_id)).expires_at!));
+    const used = await usedBeforeItsEnd((seconds) => issue('acme', '--expires', `${seconds}s`));
+    await expect.poll(() => use(used.key)).toBe(401);
+    expect(Date.now()).toBeGreaterThanOrEqual(Date.parse((await listed(used.key_id)).expires_at!));
     expect(await use(key)).toBe(401);
     expect(await use(longer)).toBe(200);
   });
@@ -119,7 +128,7 @@ describe('what is kept of a key', () => {
     const before = Date.now();
     expect([await use(key), await use(key), await use(refused.key)]).toEqual([200, 200, 401]);
     const lastUsed = async () => (await listed(key_id)).last_used_at;
-    await expect.poll(lastUsed, { timeout: 10_000, interval: 200 }).not.toBeNull();
+    await expect.poll(lastUsed, { interval: 200 }).not.toBeNull();
     const first = (await lastUsed())!;
     expect(Date.parse(first)).toBeGreaterThanOrEqual(before - 1);
     expect(Date.parse(first)).toBeLessThanOrEqual(Date.now());
@@ -164,7 +173,7 @@ describe('a successor', () => {
     expect(await use(old.key)).toBe(200);
     const { key } = JSON.parse(await server.run('keys', 'rotate', old.key_id, '--grace', '0s', '--json'));
     expect(await use(key)).toBe(200);
-    await expect.poll(() => use(old.key), { timeout: reachesMs }).toBe(401);
+    await expect.poll(() => use(old.key)).toBe(401);
   });
 
   it('is not issued for a key that has ended', async () => {
@@ -195,7 +204,7 @@ describe('a suspended organisation', () => {
 
     await server.run('organisations', 'suspend', 'paused');
     const statuses = () => Promise.all(apis.map(async (api) => (await api.get('/v1/data/tags')).status));
-    await expect.poll(statuses, { timeout: reachesMs }).toEqual([403, 403]);
+    await expect.poll(statuses).toEqual([403, 403]);
     for (const [what, call] of calls) {
       const answer = await call(apis[0]!);
       expectError(answer, 403);
@@ -207,7 +216,7 @@ describe('a suspended organisation', () => {
     expect((await apiOf(server.url, other).get('/v1/data/tags')).status).toBe(200);
 
     await server.run('organisations', 'resume', 'paused');
-    await expect.poll(statuses, { timeout: reachesMs }).toEqual([200, 200]);
+    await expect.poll(statuses).toEqual([200, 200]);
     expect((await apis[0]!.batch('tags', [newTag()])).http).toBe(200);
   });
 
@@ -215,7 +224,7 @@ describe('a suspended organisation', () => {
     const api = apiOf(server.url, await server.createKey('still'));
     const tag = newTag();
     await server.run('organisations', 'suspend', 'still');
-    await expect.poll(async () => (await api.get('/v1/data/tags')).status, { timeout: reachesMs }).toBe(403);
+    await expect.poll(async () => (await api.get('/v1/data/tags')).status).toBe(403);
     expectError(await api.upload('tags', [tag]), 403);
     expect(await countStored(server.databaseUrl, 'tags', 'tag_id', [tag.tag_id])).toBe(0);
   });

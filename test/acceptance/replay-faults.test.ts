@@ -12,7 +12,7 @@ import { startTcpProxy } from '../support/tcp-proxy.ts';
 let server: BuiltServer;
 let api: Api;
 beforeAll(async () => {
-  server = await startBuiltServer({ DATABASE_TIMEOUT_MS: '2000' });
+  server = await startBuiltServer();
 });
 beforeEach(async () => {
   api = apiOf(server.url, await server.createKey(`acme-${randomUUID().slice(0, 8)}`));

