@@ -13,7 +13,7 @@ const dist = fileURLToPath(new URL('../dist/', import.meta.url));
 
 describe.skipIf(!existsSync(executablePath))(
   'the library in a browser (needs Debian’s chromium)',
-  { timeout: 120_000 },
+  { timeout: 240_000 },
   () => {
     let server: BuiltServer;
     let browser: Browser;
@@ -27,7 +27,11 @@ describe.skipIf(!existsSync(executablePath))(
     beforeAll(async () => {
       server = await startBuiltServer();
       key = await server.createKey('browser');
-      browser = await chromium.launch({ executablePath, args: ['--no-sandbox', '--disable-gpu'] });
+      browser = await chromium.launch({
+        executablePath,
+        args: ['--no-sandbox', '--disable-gpu'],
+        timeout: 100_000,
+      });
       const files = readdirSync(dist, { recursive: true, encoding: 'utf8' });
       site = createServer(async (request, response) => {
         const path = (request.url ?? '/').slice(1);
@@ -72,6 +76,7 @@ describe.skipIf(!existsSync(executablePath))(
       const shop = newShop();
       await intake.upload('shops', [shop]).finish();
       const page = await browser.newPage();
+      page.setDefaultTimeout(100_000);
       await page.goto(url);
       await page.waitForFunction(() => 'Intake' in window);
       const record = (count: number) =>
@@ -96,14 +101,14 @@ describe.skipIf(!existsSync(executablePath))(
       // Eight are told to wait for a minute, and twelve wait behind them.
       refusals = 8;
       await record(20);
-      await expect.poll(() => refusals, { timeout: 10_000 }).toBe(0);
+      await expect.poll(() => refusals, { timeout: 60_000 }).toBe(0);
       await page.goto('about:blank');
       const count = async () => {
         let found = 0;
         for await (const _ of intake.interactions.list({ item_id: shop.shop_id })) found++;
         return found;
       };
-      await expect.poll(count, { timeout: 20_000 }).toBe(21);
+      await expect.poll(count, { timeout: 60_000 }).toBe(21);
     });
   },
 );

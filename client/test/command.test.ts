@@ -3,10 +3,11 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync 
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, beforeAll, beforeEach, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, beforeEach, expect, it, onTestFinished, vi } from 'vitest';
 import { type BuiltServer, startBuiltServer } from '../../test/support/built-server.ts';
 import { many, newShop, newTransaction } from '../../test/support/new-records.ts';
 import { Intake } from '../src/index.ts';
+import { startHttpProxy } from './support/http-proxy.ts';
 import { feedIntake, type Place, runIntake, startIntake } from './support/run-intake.ts';
 
 let server: BuiltServer;
@@ -21,7 +22,7 @@ beforeAll(async () => {
 afterAll(() => server.stop());
 
 // A command takes a second to start on a small machine, and a test starts up to sixteen.
-vi.setConfig({ testTimeout: 90_000 });
+vi.setConfig({ testTimeout: 240_000 });
 
 let made = 0;
 beforeEach(async () => {
@@ -174,16 +175,26 @@ it('reads standard input', async () => {
 it('Ctrl-C ends an upload, which --resume continues; not with another file or other options', async () => {
   const shops = many(30_000, () => newShop());
   put('shops.csv', csvOf(shops));
-  const running = startIntake(place, 'upload', 'shops.csv');
+  // All but the first request are held up until it has ended, so it cannot be through before.
+  let isOver = false;
+  const proxy = await startHttpProxy(server.url, async ({ body }) => {
+    if (isOver || body.includes(shops[0]!.shop_id)) return 'pass';
+    while (!isOver) await sleep(5);
+    return 'cut before';
+  });
+  onTestFinished(proxy.close);
+  const slow = { ...place, env: { ...place.env, INTAKE_URL: proxy.url } };
+  const running = startIntake(slow, 'upload', 'shops.csv');
   const journal = join(place.cwd, 'shops.csv.journal');
   while (!existsSync(journal) || !readFileSync(journal, 'utf8').includes('"done"')) await sleep(5);
   running.kill('SIGINT');
   const { exitCode, stdout, stderr } = await running.ended;
+  isOver = true;
   expect({ exitCode, stdout }).toEqual({ exitCode: 2, stdout: '' });
   expect(stderr).toContain('Run the same command with --resume');
-  const other = await runIntake(place, 'upload', 'shops.csv', '--resume', '--decimal-comma');
+  const other = await runIntake(slow, 'upload', 'shops.csv', '--resume', '--decimal-comma');
   expect(other.stderr).toContain('other options');
-  const resumed = await runIntake(place, 'upload', 'shops.csv', '--resume', '--json');
+  const resumed = await runIntake(slow, 'upload', 'shops.csv', '--resume', '--json');
   expect(JSON.parse(resumed.stdout).files[0].counts).toMatchObject({ received: 30_000, created: 30_000 });
   writeFileSync(
     journal,
@@ -276,9 +287,16 @@ it('interactions tail prints the newest and follows, without those that are olde
   const past = await record();
   const running = startIntake(place, 'interactions', 'tail', '--json', '--limit', '1');
   await new Promise((resolve) => running.stdout?.once('data', resolve));
+  let printed = '';
+  running.stdout?.on('data', (chunk) => (printed += chunk));
+  const isPrinted = ({ interaction_id }: { interaction_id: string }) =>
+    expect.poll(() => printed).toContain(interaction_id);
   const next = await record();
   const last = await record();
-  await sleep(5_000);
+  await isPrinted(last);
+  // What is asked for after that brings none of them again.
+  const end = await record();
+  await isPrinted(end);
   running.kill('SIGINT');
   const { exitCode, stdout } = await running.ended;
   expect(exitCode).toBe(0);
@@ -287,5 +305,5 @@ it('interactions tail prints the newest and follows, without those that are olde
       .trimEnd()
       .split('\n')
       .map((line) => JSON.parse(line).interaction_id),
-  ).toEqual([past, next, last].map(({ interaction_id }) => interaction_id));
+  ).toEqual([past, next, last, end].map(({ interaction_id }) => interaction_id));
 });

@@ -7,6 +7,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type BuiltServer, startBuiltServer } from '../../test/support/built-server.ts';
 import { many, newShop } from '../../test/support/new-records.ts';
 import { Intake } from '../src/index.ts';
+import { startHttpProxy } from './support/http-proxy.ts';
 import { runIntake, startIntake } from './support/run-intake.ts';
 
 /** More of them take minutes: KILLS=30 npx vitest run client/test/resume.test.ts */
@@ -44,15 +45,24 @@ it(`an upload that is killed ${kills} times ends complete, and counts and keeps 
     join(cwd, 'transactions.csv'),
     `transaction_id,shop_id,region,savings,amount\n${rows.join('')}`,
   );
-  const place = { cwd, env: { INTAKE_URL: server.url, INTAKE_KEY: key } };
+  // Once a run is to be killed it gets no further, however slow this machine is to kill it.
+  let isHeld = false;
+  const proxy = await startHttpProxy(server.url, async () => {
+    if (!isHeld) return 'pass';
+    while (isHeld) await sleep(5);
+    return 'cut before';
+  });
+  const place = { cwd, env: { INTAKE_URL: proxy.url, INTAKE_KEY: key } };
   const journal = join(cwd, 'transactions.csv.journal');
   for (let killed = 0; killed < kills; killed++) {
     const before = linesOf(journal).length;
     const running = startIntake(place, 'upload', 'transactions.csv', ...(killed === 0 ? [] : ['--resume']));
     while (running.exitCode === null && linesOf(journal).length < before + 2) await sleep(2);
+    isHeld = true;
     await sleep(Math.random() * 40);
     expect(running.kill('SIGKILL')).toBe(true);
     expect(await running.ended).toMatchObject({ exitCode: null, stdout: '' });
+    isHeld = false;
   }
   const { exitCode, stdout } = await runIntake(place, 'upload', 'transactions.csv', '--resume', '--json');
   expect(exitCode).toBe(1);
@@ -65,5 +75,6 @@ it(`an upload that is killed ${kills} times ends complete, and counts and keeps 
   expect(linesOf(join(cwd, 'transactions.csv.failed.ndjson'))).toHaveLength(wrong.length);
   const overview = await intake.data.overview();
   expect(overview.find(({ type }) => type === 'transactions')?.records).toBe(rows.length - wrong.length);
+  await proxy.close();
   rmSync(cwd, { recursive: true });
 }, 600_000);

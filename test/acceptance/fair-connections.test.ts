@@ -34,6 +34,8 @@ it('others are served meanwhile, and whoever waited too long is told so, and nev
   // Had they to wait for the lock, they would be told so, too.
   // A share of four connections waits for the lock, and no more.
   const waiting = async () => {
+    // Within a transaction it is told the same again and again.
+    await holder.query('select pg_stat_clear_snapshot()');
     const { rows } = await holder.query<{ waiting: number }>(
       `select count(*)::integer as waiting from pg_stat_activity
        where datname = current_database() and wait_event_type = 'Lock'`,

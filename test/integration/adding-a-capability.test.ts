@@ -21,7 +21,7 @@ beforeAll(async () => {
   copy.insertBefore(operations, '  ...healthOperations,\n', page.snippet('line'));
   copy.insertBefore(operations, `import { healthOperations }`, page.snippet('import'));
   await copy.generateAndBuild();
-});
+}, 300_000);
 afterAll(() => copy.remove());
 
 it('a capability is a folder, an operation and a line, as the page says', async () => {

@@ -15,7 +15,7 @@ beforeAll(async () => {
   copy.insertBefore('src/registry/resources.ts', lastLineOfRegistry, page.snippet('registry-entry'));
   migrationName = copy.addMigration('vouchers', page.snippet('migration'));
   await copy.generateAndBuild();
-});
+}, 300_000);
 afterAll(() => copy.remove());
 
 /** The bodies that the page sends, in order. */

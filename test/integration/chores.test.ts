@@ -66,13 +66,17 @@ it('partitions are there for last week and four ahead, and making them again cha
   const partitions = () =>
     rowsOf(`select inhparent::regclass::text as parent, count(*)::int as partitions from pg_inherits
             where inhparent in ('receipts'::regclass, 'receipt_batches'::regclass) group by 1 order by 1`);
-  const expected = [
-    { parent: 'receipt_batches', partitions: 6 },
-    { parent: 'receipts', partitions: 6 },
+  const expected = (count: number) => [
+    { parent: 'receipt_batches', partitions: count },
+    { parent: 'receipts', partitions: count },
   ];
-  expect(await partitions()).toEqual(expected);
+  expect(await partitions()).toEqual(expected(6));
   await doChores();
-  expect(await partitions()).toEqual(expected);
+  // A new week may have begun since the database was made.
+  const upToDate = await partitions();
+  expect([expected(6), expected(7)]).toContainEqual(upToDate);
+  await doChores();
+  expect(await partitions()).toEqual(upToDate);
 });
 
 it('rejections of before the days to keep go, are counted no longer, and their kind goes when nothing fails for it', async () => {
@@ -145,7 +149,7 @@ it('others do not wait for a long chore', async () => {
     ],
     { elected() {}, held() {}, done() {}, failed() {} },
   );
-  await expect.poll(() => runs, { timeout: 10_000 }).toBeGreaterThan(1);
+  await expect.poll(() => runs).toBeGreaterThan(1);
   await maintenance.stop();
 });
 

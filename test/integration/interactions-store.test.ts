@@ -18,7 +18,8 @@ const doChores = async () => {
 };
 let organisationId: string;
 const dayMs = 86_400_000;
-const today = Math.floor(Date.now() / dayMs) * dayMs;
+/** When the database was made, which may have been yesterday. */
+let today: number;
 const [student, item, recommendation] = [randomUUID(), randomUUID(), randomUUID()];
 
 interface Stored extends Record<string, unknown> {
@@ -29,6 +30,8 @@ let stored: Stored[];
 beforeAll(async () => {
   test = await createTestApp();
   ({ organisationId } = await test.organisation('acme'));
+  const [oldest = ''] = await partitions();
+  today = Date.parse(oldest.slice('interactions_'.length).replaceAll('_', '-')) + 2 * dayMs;
   // Days that were made when they were to come, and one month from before there were days.
   for (const day of [3, 4, 5])
     await attach(`interactions_day_${day}`, today - day * dayMs, today - (day - 1) * dayMs);
@@ -49,6 +52,15 @@ beforeAll(async () => {
   stored = rows;
 });
 afterAll(() => test.close());
+
+/** Those of a day, as maintenance makes them. */
+async function partitions(): Promise<string[]> {
+  const { rows } = await test.pool.query<{ name: string }>(
+    `select inhrelid::regclass::text as name from pg_inherits
+     where inhparent = 'interactions'::regclass and inhrelid::regclass::text like 'interactions_20%' order by 1`,
+  );
+  return rows.map(({ name }) => name);
+}
 
 async function attach(name: string, fromMs: number, toMs: number): Promise<void> {
   const [first, end] = [uuidFloor(fromMs), uuidFloor(toMs)];
@@ -108,7 +120,11 @@ async function plansOf(query: Record<string, Scalar>): Promise<string[]> {
       return test.pool.query(asked as never, values as never);
     },
   };
-  await listPage(explaining as never, organisationId, query);
+  // On a slow machine a page may end early, and the next goes on.
+  for (let { cursor } = query as { cursor?: Scalar | null }; cursor !== null; ) {
+    const page = await listPage(explaining as never, organisationId, { ...query, ...(cursor && { cursor }) });
+    cursor = page.next_cursor;
+  }
   return plans;
 }
 
@@ -133,12 +149,18 @@ it('a process that stops does not wait until a day is indexed', async () => {
   await holder.query('begin');
   // Holds the build up for two seconds, which is what it waits for a lock.
   for (const daysAgo of [1, 2]) await holder.query(`lock table ${dayName(-daysAgo)} in row exclusive mode`);
-  const stopping = new AbortController();
-  const started = performance.now();
-  const building = indexPartitions(test.pool, stopping.signal);
-  setTimeout(() => stopping.abort(), 200);
-  await expect(building).rejects.toThrow(/cancel|lock timeout/);
-  expect(performance.now() - started).toBeLessThan(1_500);
+  const stop = async () => {
+    const stopping = new AbortController();
+    const started = performance.now();
+    const building = indexPartitions(test.pool, stopping.signal);
+    setTimeout(() => stopping.abort(), 200);
+    await expect(building).rejects.toThrow(/cancel|lock timeout/);
+    return performance.now() - started;
+  };
+  // A machine that others slow down can only make it longer, so one of three is enough.
+  let ms = await stop();
+  for (let again = 0; again < 2 && ms >= 1_500; again++) ms = await stop();
+  expect(ms).toBeLessThan(1_500);
   await holder.query('rollback');
   holder.release();
 });
@@ -187,6 +209,9 @@ it('a list finds nothing twice, though more is received between its statements',
       [busy, count, ageMs],
     );
   await receive(25_000, 60_000);
+  const sent = await test.pool.query<{ end: string }>(
+    `select uuid_floor(now() - interval '30 seconds') as end`,
+  );
   const receiving = {
     query: async (...asked: Parameters<Pool['query']>) => {
       const answer = await test.pool.query(...asked);
@@ -199,16 +224,20 @@ it('a list finds nothing twice, though more is received between its statements',
     limit: 1_000,
     to: readDateTime(new Date(Date.now() + dayMs).toISOString())!,
   };
-  const { interactions, next_cursor } = await listPage(receiving, busy, asked);
-  const ids = interactions.map(({ interaction_id }) => interaction_id);
-  expect(next_cursor).toBeNull();
+  const ids: string[] = [];
+  // On a slow machine a page may end early, and the next goes on.
+  for (let cursor: string | null | undefined; cursor !== null; ) {
+    const page = await listPage(receiving, busy, { ...asked, ...(cursor && { cursor }) });
+    ids.push(...page.interactions.map(({ interaction_id }) => interaction_id));
+    cursor = page.next_cursor;
+  }
   expect(new Set(ids).size).toBe(ids.length);
   expect(ids).toEqual(ids.toSorted().reverse());
   // Those that were there before: 125.
   const { rows } = await test.pool.query<{ id: string }>(
     `select interaction_id as id from interactions where organisation_id = $1 and interaction_type = 'SHARE'
-       and interaction_id < uuid_floor(now() - interval '55 seconds')`,
-    [busy],
+       and interaction_id < $2`,
+    [busy, sent.rows[0]!.end],
   );
   expect(rows.length).toBe(125);
   expect(ids).toEqual(expect.arrayContaining(rows.map(({ id }) => id)));
@@ -221,10 +250,16 @@ it('a list that takes long ends with what it has found, and its cursor goes on',
       return test.pool.query(...asked);
     },
   } as unknown as Pool;
-  const started = performance.now();
-  const first = await listPage(far, organisationId, { interaction_type: 'SHARE', source: 'SERVICE' });
-  expect(performance.now() - started).toBeLessThan(3_000);
-  expect(first).toMatchObject({ interactions: [], next_cursor: expect.any(String) });
+  const list = async () => {
+    const started = performance.now();
+    const first = await listPage(far, organisationId, { interaction_type: 'SHARE', source: 'SERVICE' });
+    expect(first).toMatchObject({ interactions: [], next_cursor: expect.any(String) });
+    return performance.now() - started;
+  };
+  // A machine that others slow down can only make it longer, so one of three is enough.
+  let ms = await list();
+  for (let again = 0; again < 2 && ms >= 3_000; again++) ms = await list();
+  expect(ms).toBeLessThan(3_000);
   const pages = await pagesOf({ item_id: item, interaction_type: 'DISCOUNT_CODE', limit: 1_000 }, far);
   expect(pages.length).toBeGreaterThan(1);
   expect(pages.flat()).toEqual(expectedOf({ item_id: item, interaction_type: 'DISCOUNT_CODE' }));
@@ -251,17 +286,14 @@ it('a single interaction is looked for in its own day only, and a list in few da
 });
 
 it('partitions are there from two days ago to 35 ahead, and making them again changes nothing', async () => {
-  const partitions = async () => {
-    const { rows } = await test.pool.query<{ name: string }>(
-      `select inhrelid::regclass::text as name from pg_inherits
-       where inhparent = 'interactions'::regclass and inhrelid::regclass::text like 'interactions_20%' order by 1`,
-    );
-    return rows.map(({ name }) => name);
-  };
-  const before = await partitions();
-  expect(before).toEqual(Array.from({ length: 38 }, (_, at) => dayName(at - 2)));
+  const days = (count: number) => Array.from({ length: count }, (_, at) => dayName(at - 2));
+  expect(await partitions()).toEqual(days(38));
   await Promise.all([doChores(), doChores()]);
-  expect(await partitions()).toEqual(before);
+  // A new day may have begun since the database was made.
+  const upToDate = await partitions();
+  expect([days(38), days(39)]).toContainEqual(upToDate);
+  await Promise.all([doChores(), doChores()]);
+  expect(await partitions()).toEqual(upToDate);
 });
 
 it('maintenance forgets idempotency keys after their day, and no sooner', async () => {

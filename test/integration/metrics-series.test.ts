@@ -70,5 +70,5 @@ it(
       await server.stop();
     }
   },
-  30_000 + organisations * 60,
+  120_000 + organisations * 60,
 );

@@ -51,7 +51,7 @@ function block(heading: string, part: string): string {
   return found[0]?.text ?? '';
 }
 
-describe.skipIf(missing.length > 0)('docs/operating.md', () => {
+describe.skipIf(missing.length > 0)('docs/operating.md', { timeout: 240_000 }, () => {
   let postgres: PeerPostgres;
   let folder: string;
   let port: number;
@@ -105,7 +105,7 @@ describe.skipIf(missing.length > 0)('docs/operating.md', () => {
     const { stdout } = await promisify(execFile)('bash', ['-eu', '-o', 'pipefail', '-c', script], {
       ...options(),
       ...account,
-      timeout: 20_000,
+      timeout: 100_000,
     });
     return stdout;
   }
@@ -240,9 +240,8 @@ SQL
       expect(own).not.toBe(environment);
       const line = `${settings.join(' ')} ${own} ${started.replace('/opt/intake/', '')}\n`;
       expect(await serve(line, 1)).toEqual(['Server listening at http://127.0.0.1:8080']);
-      expect(await paste(ordinary(), 'curl -sS http://127.0.0.1:8080/health/ready'), instance).toBe(
-        '{"status":"ok"}',
-      );
+      const ready = () => paste(ordinary(), 'curl -sS http://127.0.0.1:8080/health/ready');
+      await expect.poll(ready, { message: instance }).toBe('{"status":"ok"}');
     }
     expect(servers.slice(-2).map(({ exitCode }) => exitCode)).toEqual([null, null]);
   });

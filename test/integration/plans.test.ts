@@ -100,7 +100,7 @@ beforeAll(async () => {
   small = await plansOf(statements);
   for (const table of large) await fillTable(owner, table, smallRows + 1, largeRows);
   grown = await plansOf(statements);
-}, 600_000);
+}, 1_200_000);
 afterAll(() => owner.end());
 
 async function refill(table: string, rows: number): Promise<void> {
@@ -180,7 +180,7 @@ async function useEverything(): Promise<void> {
     for (const chore of [...choresOf(pool, 30), ...counting(pool, () => {})]) await chore.run();
     // That keys were used is written when their changes are next asked for.
     const isNoted = () => expect([...recording.statements.keys()].join()).toContain('note_api_keys_used');
-    await vi.waitFor(isNoted, { timeout: 10_000 });
+    await vi.waitFor(isNoted, { timeout: 60_000 });
   }
 }
 

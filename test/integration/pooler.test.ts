@@ -22,7 +22,7 @@ describe.skipIf(!pgBouncerIsInstalled)('behind PgBouncer in transaction mode', (
   beforeAll(async () => {
     databaseUrl = await createTestDatabase();
     pooler = await startPgBouncer(inject('postgresUrl'), 2);
-    await createLogin(login, { timezone: 'Asia/Kathmandu', datestyle: 'German', statement_timeout: '2s' });
+    await createLogin(login, { timezone: 'Asia/Kathmandu', datestyle: 'German', statement_timeout: '30s' });
     servers = await Promise.all([1, 2].map(() => serve(login)));
     const key = await servers[0]!.createKey('acme');
     apis = servers.map(({ url }) => apiOf(url, key));
@@ -44,7 +44,8 @@ describe.skipIf(!pgBouncerIsInstalled)('behind PgBouncer in transaction mode', (
          (select count(*) from pg_stat_activity where datname = current_database() and usename = '${login}')::integer
            as sessions`,
     );
-    expect(stored).toEqual({ transactions: 40 * 20, interactions: 40, sessions: 2 });
+    expect(stored).toMatchObject({ transactions: 40 * 20, interactions: 40 });
+    expect(stored!.sessions).toBeLessThanOrEqual(2);
   });
 
   it('no statement is prepared by name in any session', async () => {
@@ -86,17 +87,23 @@ describe.skipIf(!pgBouncerIsInstalled)('behind PgBouncer in transaction mode', (
   });
 
   it('the timeout of the role ends a statement, and the sessions go on being used', async () => {
+    await createLogin('intake_hasty_test', { statement_timeout: '2s' });
+    const server = await serve('intake_hasty_test');
+    const api = apiOf(server.url, await server.createKey('hasty'));
+    const upload = (record: object) => api.upload('tags', [record]);
     const tag = newTag();
-    await apis[0]!.upload('tags', [tag]);
+    // A machine that pauses for longer than that ends others too.
+    await expect.poll(async () => (await upload(tag)).status).toBe(200);
     const holder = new pg.Client({ connectionString: databaseUrl });
     await holder.connect();
     await holder.query('begin');
     await holder.query('select from tags where tag_id = $1 for update', [tag.tag_id]);
-    expectError(await apis[0]!.upload('tags', [{ ...tag, name: 'other' }]), 503);
+    expectError(await upload({ ...tag, name: 'other' }), 503);
     await holder.query('rollback');
     await holder.end();
-    expect((await apis[0]!.upload('tags', [{ ...tag, name: 'other' }])).status).toBe(200);
-    expect((await apis[1]!.get('/health/ready')).status).toBe(200);
+    await expect.poll(async () => (await upload({ ...tag, name: 'other' })).status).toBe(200);
+    await expect.poll(async () => (await api.get('/health/ready')).status).toBe(200);
+    await server.stop();
   });
 
   it('a role that rounds doubles is refused, one without timeouts warned of', async () => {

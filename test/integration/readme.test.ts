@@ -92,7 +92,7 @@ async function paste(commands: readonly string[]): Promise<string[]> {
   const script = commands.map((command) => `${command}printf '%s' '${between}'\n`).join('');
   const { stdout } = await promisify(execFile)('bash', ['-eu', '-o', 'pipefail', '-c', script], {
     cwd: folder,
-    timeout: 20_000,
+    timeout: 100_000,
   });
   return stdout.split(between).slice(0, -1);
 }
@@ -109,7 +109,9 @@ function withoutIds(answer: string): string {
     .replaceAll(/"(created|received|last_upload)": "\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,3})?Z"/g, '"$1"');
 }
 
-it('the first upload, pasted from the README, is answered as the README shows', async () => {
+it('the first upload, pasted from the README, is answered as the README shows', {
+  timeout: 240_000,
+}, async () => {
   const steps = stepsOf('First upload');
   expect(steps.map(({ answer }) => answer !== undefined)).toEqual([false, ...Array(9).fill(true)]);
   expect(readme).toContain('127.0.0.1:8080/v1/data/shops');

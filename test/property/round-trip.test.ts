@@ -142,7 +142,7 @@ it.each(resourceTypes)(
       { numRuns: 25 },
     );
   },
-  60_000,
+  240_000,
 );
 
 /** One field of many records at once, with every value its kind can have. */
@@ -177,7 +177,7 @@ it('4a: every day of the calendar is read as it was sent', async () => {
     }),
     { numRuns: 20 },
   );
-}, 60_000);
+}, 240_000);
 
 it('4a: every instant is read to the microsecond', async () => {
   const instants = fc
@@ -195,7 +195,7 @@ it('4a: every instant is read to the microsecond', async () => {
     }),
     { numRuns: 20 },
   );
-}, 60_000);
+}, 240_000);
 
 const numbers = fc.double({ noNaN: true, noDefaultInfinity: true }).map((value) => (value === 0 ? 0 : value));
 it.each([
@@ -215,7 +215,7 @@ it.each([
       { numRuns: 20 },
     );
   },
-  60_000,
+  240_000,
 );
 
 it('4a: every text is read as it was sent', async () => {
@@ -228,4 +228,4 @@ it('4a: every text is read as it was sent', async () => {
     }),
     { numRuns: 20 },
   );
-}, 60_000);
+}, 240_000);

@@ -103,7 +103,7 @@ it('stored rows, counts and indices equal those of records applied one after ano
     }),
     { numRuns: 300 },
   );
-}, 120_000);
+}, 300_000);
 
 function statusOf(records: readonly Sent[], failed: number): number {
   if (failed === 0) return 200;

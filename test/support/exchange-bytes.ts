@@ -13,7 +13,7 @@ export interface Exchange {
  * Sends bytes as they are and takes all that comes back until the server ends the connection. It is not ended from this
  * side: a server that waits for more would then take that for the end.
  */
-export function exchangeBytes(url: string, bytes: string | Buffer, timeoutMs = 5_000): Promise<Exchange> {
+export function exchangeBytes(url: string, bytes: string | Buffer, timeoutMs = 50_000): Promise<Exchange> {
   const { hostname, port } = new URL(url);
   return new Promise((resolve) => {
     const received: Buffer[] = [];

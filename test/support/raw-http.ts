@@ -5,7 +5,7 @@ import type { Answer } from './api.ts';
  * Sends bytes as they are and reads one HTTP answer, for requests that no HTTP client would agree to send. Rejects when
  * the connection closes without a whole answer, or none comes in time.
  */
-export function sendRaw(url: string, bytes: string | Buffer, timeoutMs = 10_000): Promise<Answer> {
+export function sendRaw(url: string, bytes: string | Buffer, timeoutMs = 50_000): Promise<Answer> {
   const { hostname, port } = new URL(url);
   return new Promise((resolve, reject) => {
     const socket = connect(Number(port), hostname);

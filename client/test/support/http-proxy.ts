@@ -24,7 +24,10 @@ export interface Seen {
 }
 
 /** Stands between a client and the service, on real sockets, and fails as networks do. */
-export async function startHttpProxy(targetUrl: string, fateOf: (seen: Seen, count: number) => Fate) {
+export async function startHttpProxy(
+  targetUrl: string,
+  fateOf: (seen: Seen, count: number) => Fate | Promise<Fate>,
+) {
   const seen: Seen[] = [];
   const proxy = { url: '', target: targetUrl, seen, close: async () => {} };
   const server = createServer(async (incoming, outgoing) => {
@@ -39,7 +42,7 @@ export async function startHttpProxy(targetUrl: string, fateOf: (seen: Seen, cou
       startedMs: performance.now(),
     };
     seen.push(one);
-    const fate = fateOf(one, seen.length);
+    const fate = await fateOf(one, seen.length);
     if (typeof fate === 'object') {
       const after = fate.retryAfter === undefined ? {} : { 'retry-after': String(fate.retryAfter) };
       outgoing.writeHead(fate.status, { 'content-type': 'text/plain', ...after }).end(fate.body ?? 'not now');
