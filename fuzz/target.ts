@@ -19,7 +19,7 @@ import pg from 'pg';
 import { embeddedBinaries, startLocalPostgres } from '../src/cli/local-postgres.ts';
 
 const main = fileURLToPath(new URL('../dist/main.js', import.meta.url));
-const startTimeoutMs = 30_000;
+const startTimeoutMs = 120_000;
 export const adminToken = 'the-token-of-the-operator-while-fuzzing';
 
 /** The built service with its admin API, on an empty PostgreSQL of its own. */

@@ -112,7 +112,7 @@ it('yields each request with the records that failed, as they were given', async
 
 it('decision 3: a record whose id is under way waits for it, and others do not', async () => {
   // The first is held up until the second is there.
-  const { proxy, seen, intake } = await through(async (_, count) => {
+  const { proxy, seen, intake } = await through(async (_, count): Promise<Fate> => {
     while (count === 1 && seen.length < 2) await sleep(5);
     return 'pass';
   });
