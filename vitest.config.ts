@@ -3,9 +3,9 @@ import { defineConfig } from 'vitest/config';
 export default defineConfig({
   test: {
     globalSetup: ['test/support/global-setup.ts'],
-    // Generous, for machines that others slow down: waiting ends as soon as what it waits for is there.
-    testTimeout: 60_000,
-    hookTimeout: 120_000,
+    // Generous, for a machine that others slow down or stop for seconds: waiting longer costs nothing where all goes well.
+    testTimeout: 120_000,
+    hookTimeout: 180_000,
     expect: { poll: { timeout: 30_000 } },
     reporters: process.env.CI ? ['dot'] : ['default'],
     projects: [

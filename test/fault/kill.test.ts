@@ -221,7 +221,7 @@ it(`a process killed ${kills} times leaves receipts that are true, and every upl
       `select from pg_stat_activity where datname = current_database() and application_name = 'intake-server'
            and xact_start is not null`,
     );
-  await expect.poll(async () => (await busy()).length, { timeout: 30_000 }).toBe(0);
+  await expect.poll(async () => (await busy()).length, { timeout: 120_000 }).toBe(0);
 
   const stored = await readStored();
   const outcome = { none: 0, some: 0, all: 0, answered: 0 };

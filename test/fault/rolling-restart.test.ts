@@ -11,7 +11,7 @@ afterAll(() => fleet?.stop());
 
 it.skipIf(!nginxIsInstalled)(
   `four processes behind nginx are restarted one after the other under load, ${rounds} times, and no request fails`,
-  { timeout: 60_000 + rounds * 60_000 },
+  { timeout: 240_000 + rounds * 60_000 },
   async () => {
     const clients = fleet.startClients();
     for (let round = 0; round < rounds; round++)

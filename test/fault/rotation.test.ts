@@ -10,8 +10,9 @@ import { countStored } from '../support/query-database.ts';
 
 const clients = 50;
 const graceMs = 6_000;
-/** The grace began while the command still ran; what is sent last must have arrived by its end. */
-const switchedByMs = 4_500;
+const switchedWithinMs = 2_500;
+/** Where the machine is too slow for all clients to move within the grace, the successor is rotated in its turn. */
+const rotationsMax = 4;
 
 let server: BuiltServer;
 let key: string;
@@ -21,11 +22,13 @@ beforeAll(async () => {
 });
 afterAll(() => server.stop());
 
-it(`${clients} clients that move to the successor one by one within the grace notice nothing`, async () => {
+/** Exchanges a key under load; what was answered, and whether all clients had moved in time. */
+async function rotate(old: string) {
   const agent = new Agent({ keepAlive: true });
-  const statuses = new Map<string, number>();
+  const statuses: Record<string, number> = {};
   const tagIds: string[] = [];
-  const keys = many(clients, () => key);
+  const keys = many(clients, () => old);
+  let lastWithOldMs = 0;
   let stopped = false;
   const uploads = many(clients, async (client) => {
     while (!stopped) {
@@ -36,31 +39,40 @@ it(`${clients} clients that move to the successor one by one within the grace no
         key: used,
         body: { records: [tag] },
       });
-      const outcome = `${status} with the ${used === key ? 'old key' : 'successor'}`;
-      statuses.set(outcome, (statuses.get(outcome) ?? 0) + 1);
+      const outcome = `${status} with the ${used === old ? 'old key' : 'successor'}`;
+      statuses[outcome] = (statuses[outcome] ?? 0) + 1;
+      if (used === old) lastWithOldMs = performance.now();
       tagIds.push(tag.tag_id);
     }
   });
-  await sleep(1_000);
-  const rotation = ['keys', 'rotate', key.split('_')[1]!, '--grace', `${graceMs / 1_000}s`, '--json'];
+  await expect.poll(() => tagIds.length).toBeGreaterThan(clients);
+  // The grace begins after this, while the command runs.
+  const beganMs = performance.now();
+  const rotation = ['keys', 'rotate', old.split('_')[1]!, '--grace', `${graceMs / 1_000}s`, '--json'];
   const successor: string = JSON.parse(await server.run(...rotation)).key;
-  const rotatedAt = Date.now();
   await Promise.all(
     many(clients, async (client) => {
-      await sleep((client / clients) * switchedByMs);
+      await sleep((client / clients) * switchedWithinMs);
       keys[client] = successor;
     }),
   );
-  // Past the grace, and past the moment at which every process knows that it is over.
-  await sleep(rotatedAt + graceMs + 5_000 - Date.now());
+  await expect
+    .poll(async () => (await exchange(`${server.url}/nowhere`, { key: old })).status, { timeout: 60_000 })
+    .toBe(401);
   stopped = true;
   await Promise.all(uploads);
-  console.log('answers:', Object.fromEntries(statuses));
   agent.destroy();
+  console.log('answers:', statuses);
+  return { successor, statuses, tagIds, isInTime: lastWithOldMs < beganMs + graceMs };
+}
 
-  expect([...statuses.keys()].toSorted()).toEqual(['200 with the old key', '200 with the successor']);
-  expect(statuses.get('200 with the successor')).toBeGreaterThan(clients);
+it(`${clients} clients that move to the successor one by one within the grace notice nothing`, async () => {
+  let rotated = await rotate(key);
+  for (let rotation = 1; !rotated.isInTime && rotation < rotationsMax; rotation++)
+    rotated = await rotate(rotated.successor);
+  const { successor, statuses, tagIds } = rotated;
+  expect(Object.keys(statuses).toSorted()).toEqual(['200 with the old key', '200 with the successor']);
+  expect(statuses['200 with the successor']).toBeGreaterThan(clients);
   expect(await countStored(server.databaseUrl, 'tags', 'tag_id', tagIds)).toBe(tagIds.length);
-  expect((await exchange(`${server.url}/nowhere`, { key })).status).toBe(401);
   expect((await exchange(`${server.url}/nowhere`, { key: successor })).status).toBe(404);
 });

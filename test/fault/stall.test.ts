@@ -6,12 +6,14 @@ import { apiOf } from '../support/api.ts';
 import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
 import { createTestDatabase } from '../support/database.ts';
 import { startFreezablePostgres } from '../support/freezable-postgres.ts';
+import { expectInTime } from '../support/in-time.ts';
 import { many } from '../support/new-records.ts';
 
 /** A process in which nothing is stored any more is not ready, and says why; a busy one is ready. */
 
 const unreadyWithinMs = 10_000;
-const readyWithinMs = 5_000;
+/** For what becomes of it in the end, on whatever machine. */
+const patient = { timeout: 60_000, interval: 100 };
 
 const newTag = () => ({ tag_id: randomUUID(), name: 'vegan' });
 
@@ -31,26 +33,20 @@ async function ask({ url }: Pick<BuiltServer, 'url'>) {
 }
 
 async function untilUnready(server: Pick<BuiltServer, 'url'>) {
-  const beganMs = performance.now();
-  while (performance.now() - beganMs < unreadyWithinMs) {
-    const answer = await ask(server);
-    if (answer.status === 503) return answer;
-    await sleep(100);
-  }
-  throw new Error('it went on saying that it is ready');
+  await expect.poll(async () => (await ask(server)).status, patient).toBe(503);
+  return ask(server);
 }
 
-async function expectReadyAgain(server: Pick<BuiltServer, 'url'>) {
-  await expect
-    .poll(async () => (await ask(server)).status, { timeout: readyWithinMs, interval: 100 })
-    .toBe(200);
-}
+const expectReadyAgain = (server: Pick<BuiltServer, 'url'>) =>
+  expect.poll(async () => (await ask(server)).status, patient).toBe(200);
 
 interface Scene {
   readonly server: BuiltServer;
   readonly keys: readonly string[];
-  /** Has another session lock tables; returns how to let go of it. */
+  /** Has another session lock tables, and more of them if called again; returns how to let go of all. */
   lock(tables: string, mode?: string): Promise<() => Promise<void>>;
+  /** How many sessions wait for a lock. */
+  sessionsWaiting(): Promise<number>;
 }
 
 async function inScene(env: Record<string, string>, play: (scene: Scene) => Promise<void>): Promise<void> {
@@ -59,13 +55,24 @@ async function inScene(env: Record<string, string>, play: (scene: Scene) => Prom
   const client = new pg.Client({ connectionString: databaseUrl });
   try {
     await client.connect();
+    let isLocking = false;
     const keys = [await server.createKey('acme'), await server.createKey('other')];
     await play({
       server,
       keys,
       async lock(tables, mode = 'exclusive') {
-        await client.query(`begin; lock table ${tables} in ${mode} mode`);
-        return async () => void (await client.query('rollback'));
+        if (!isLocking) await client.query('begin');
+        isLocking = true;
+        await client.query(`lock table ${tables} in ${mode} mode`);
+        return async () => {
+          isLocking = false;
+          await client.query('rollback');
+        };
+      },
+      async sessionsWaiting() {
+        const { rows } = await client.query(`select from pg_locks where not granted and database =
+          (select oid from pg_database where datname = current_database())`);
+        return rows.length;
       },
     });
   } finally {
@@ -75,21 +82,28 @@ async function inScene(env: Record<string, string>, play: (scene: Scene) => Prom
 }
 
 it('a process of which nothing ends is not ready until it goes on, and says what is stuck', () =>
-  inScene({ DATABASE_CONNECTIONS_MAX: '2' }, async ({ server, keys, lock }) => {
+  // Nothing is given up before all of it has stalled, however long that takes.
+  inScene({ DATABASE_CONNECTIONS_MAX: '2', DATABASE_TIMEOUT_MS: '120000' }, async (scene) => {
+    const { server, keys, lock, sessionsWaiting } = scene;
     const [one, other] = keys.map((key) => apiOf(server.url, key));
     const tag = newTag();
     await one?.batch('tags', [tag]);
-    await other?.get('/v1/data/tags');
-    const release = await lock('tags, interactions, api_keys', 'access exclusive');
-    const waiting = [
-      one?.upload('tags', [newTag()]),
-      ...many(20, () => one?.post('/user-interactions', interactionWith(tag.tag_id))),
-      other?.get('/v1/data/tags'),
+    await lock('tags, interactions', 'access exclusive');
+    const requests = [
+      () => one?.upload('tags', [newTag()]),
+      () => one?.post('/user-interactions', interactionWith(tag.tag_id)),
+      () => other?.get('/v1/data/tags'),
     ];
-    const { code } = await untilUnready(server);
-    expect(code).toBe('stalled');
+    const waiting: ReturnType<(typeof requests)[number]>[] = [];
+    for (const request of requests) {
+      waiting.push(request());
+      await expect.poll(sessionsWaiting, patient).toBe(waiting.length);
+    }
+    // Only now: a key that the process does not know, or knows no longer, could not be looked up.
+    const release = await lock('api_keys', 'access exclusive');
+    expect((await untilUnready(server)).code).toBe('stalled');
     await expect
-      .poll(async () => (await ask(server)).message, { timeout: 5_000 })
+      .poll(async () => (await ask(server)).message, patient)
       .toMatch(
         new RegExp(
           'uploads are waiting and no batch has been stored for \\d+ s; ' +
@@ -101,31 +115,39 @@ it('a process of which nothing ends is not ready until it goes on, and says what
     await release();
     await expectReadyAgain(server);
     const statuses = (await Promise.all(waiting)).map((answer) => answer?.status);
-    expect(statuses).toEqual([200, ...many(20, () => 201), 200]);
+    expect(statuses).toEqual([200, 201, 200]);
   }));
 
-it('a process whose uploads were given up is not ready for as long as the lock is held', () =>
+it('a process whose uploads were given up is not ready within 10 s, and for as long as the lock is held', () =>
   inScene({ DATABASE_TIMEOUT_MS: '2000' }, async ({ server, keys, lock }) => {
-    const release = await lock('tags');
-    expect((await apiOf(server.url, keys[0]).upload('tags', [newTag()])).status).toBe(503);
-    await untilUnready(server);
+    let release: (() => Promise<void>) | undefined;
+    await expectInTime(async () => {
+      await release?.();
+      await expectReadyAgain(server);
+      release = await lock('tags');
+      const beganMs = performance.now();
+      expect((await apiOf(server.url, keys[0]).upload('tags', [newTag()])).status).toBe(503);
+      await untilUnready(server);
+      return [{ what: 'unready', ms: performance.now() - beganMs, promisedMs: unreadyWithinMs }];
+    });
     for (let round = 0; round < 2; round++) {
       await sleep(1_100);
-      expect((await ask(server)).code).toBe('stalled');
+      await expect.poll(async () => (await ask(server)).code, patient).toBe('stalled');
     }
-    await release();
+    await release?.();
     await expectReadyAgain(server);
   }));
 
 it('a process that stores other records meanwhile is ready', () =>
-  inScene({}, async ({ server, keys, lock }) => {
+  inScene({ DATABASE_TIMEOUT_MS: '120000' }, async ({ server, keys, lock }) => {
     const release = await lock('tags');
     const waiting = many(3, () => apiOf(server.url, keys[0]).upload('tags', [newTag()]));
     const other = apiOf(server.url, keys[1]);
     for (const endMs = performance.now() + unreadyWithinMs; performance.now() < endMs; await sleep(500)) {
       const { http } = await other.batch('keywords', [{ keyword_id: randomUUID(), name: 'lunch' }]);
       expect(http).toBe(200);
-      expect((await ask(server)).status).toBe(200);
+      // A machine that stops for a moment may lose the answer of the database; one that has stalled stays so.
+      await expect.poll(async () => (await ask(server)).status, patient).toBe(200);
     }
     await release();
     for (const { status } of await Promise.all(waiting)) expect(status).toBe(200);

@@ -51,7 +51,7 @@ ${documented(ports, port, certFile, keyFile)}}
     rmSync(folder, { recursive: true, force: true });
   };
   for (let attempt = 0; !(await listens(port)); attempt++) {
-    if (attempt === 100 || server.exitCode !== null) throw new Error(`nginx did not start; see ${log}`);
+    if (attempt === 1_200 || server.exitCode !== null) throw new Error(`nginx did not start; see ${log}`);
     await sleep(50);
   }
   return { url: `https://127.0.0.1:${port}`, ca: pem, errors: () => readFileSync(log, 'utf8'), stop };

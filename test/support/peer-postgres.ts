@@ -40,7 +40,7 @@ export async function startPeerPostgres(): Promise<PeerPostgres> {
     rmSync(folder, { recursive: true, force: true });
   };
   for (let attempt = 0; !isReady(socket, port); attempt++) {
-    if (attempt === 100 || server.exitCode !== null) {
+    if (attempt === 600 || server.exitCode !== null) {
       await stop();
       throw new Error('PostgreSQL 15 did not start');
     }
