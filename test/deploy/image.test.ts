@@ -39,7 +39,7 @@ describe.skipIf(!isPossible)('what the Dockerfile makes', () => {
       freePort(),
     ]);
     await run('chmod', ['-R', 'a-w', image.folder]);
-  }, 180_000);
+  }, 600_000);
 
   afterAll(async () => {
     if (server?.exitCode === null) server.kill('SIGKILL');
@@ -114,5 +114,5 @@ describe.skipIf(!isPossible)('what the Dockerfile makes', () => {
     const ended = once(server, 'exit');
     server.kill('SIGTERM');
     expect(await ended).toEqual([0, null]);
-  }, 60_000);
+  }, 240_000);
 });

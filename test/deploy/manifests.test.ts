@@ -35,7 +35,7 @@ describe('files against their schemas', () => {
     await run(program('pip'), ['install', '--quiet', ...strictly, '-r', 'test/deploy/requirements.txt'], {
       cwd: root,
     });
-  }, 120_000);
+  }, 600_000);
 
   it('hadolint has nothing to say about the Dockerfile', async () => {
     expect(await faults(program('hadolint'), 'deploy/Dockerfile')).toBe('');

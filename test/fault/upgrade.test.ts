@@ -38,7 +38,7 @@ beforeAll(async () => {
   // Wherever old code reads and writes it meets a column that it does not know.
   for (const table of tables)
     addMigration(
-      `set local lock_timeout = '3s'; alter table ${table} add column added_later text default 'x';`,
+      `set local lock_timeout = '60s'; alter table ${table} add column added_later text default 'x';`,
     );
   addMigration('create table made_later (organisation_id uuid primary key);');
   databaseUrl = await createTestDatabase();

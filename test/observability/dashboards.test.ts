@@ -64,7 +64,8 @@ it('no panel has a series for each organisation or key', () => {
 });
 
 /** Three processes, a PostgreSQL and Prometheus start beside other tests. */
-const startMs = 150_000;
+const startMs = 400_000;
+const patient = { timeout: 120_000 };
 
 describe.skipIf(!prometheusIsInstalled)("dashboards (need Debian's prometheus and its exporters)", () => {
   const folder = mkdtempSync(join(tmpdir(), 'intake-dashboards-'));
@@ -108,8 +109,8 @@ describe.skipIf(!prometheusIsInstalled)("dashboards (need Debian's prometheus an
     async () => {
       // Prometheus misses every process before it has scraped one, which is no part of the picture.
       const scraped = 'min(count_over_time(up{job="intake"}[1m])) > 6';
-      await expect.poll(() => prometheus.query(scraped), { timeout: 20_000 }).toHaveLength(1);
-      await expect.poll(() => prometheus.firing(), { timeout: 20_000 }).toEqual([]);
+      await expect.poll(() => prometheus.query(scraped), patient).toHaveLength(1);
+      await expect.poll(() => prometheus.firing(), patient).toEqual([]);
       const firstSeconds = Date.now() / 1_000;
       await sleep((seconds * 1_000) / 3);
       if (seconds > 60) {
@@ -118,7 +119,7 @@ describe.skipIf(!prometheusIsInstalled)("dashboards (need Debian's prometheus an
         postgres.thaw();
         await sleep((seconds * 1_000) / 6);
       }
-      await expect.poll(emptyPanels, { timeout: 40_000 }).toEqual([]);
+      await expect.poll(emptyPanels, patient).toEqual([]);
       await sleep(Math.max(0, seconds * 1_000 - (Date.now() - firstSeconds * 1_000)));
       for (const file of files) {
         const range = { fromSeconds: firstSeconds, toSeconds: Date.now() / 1_000 };
@@ -130,7 +131,7 @@ describe.skipIf(!prometheusIsInstalled)("dashboards (need Debian's prometheus an
         if (wanted && file.includes('service')) writeFileSync(join(root, wanted), svg);
       }
     },
-    (seconds + 90) * 1_000,
+    (seconds + 400) * 1_000,
   );
 
   async function emptyPanels(): Promise<string[]> {
@@ -148,7 +149,7 @@ describe.skipIf(!prometheusIsInstalled)("dashboards (need Debian's prometheus an
 async function startLoads(first: BuiltServer, second: BuiltServer): Promise<OpenLoad[]> {
   const key = await first.createKey('acme');
   const fast = await first.createKey('fast');
-  await first.run('organisations', 'limit', 'fast', '--requests-per-second', '2');
+  await first.run('organisations', 'limit', 'fast', '--requests-per-second', '1');
   const tag = newTag();
   await apiOf(first.url, key).upload('tags', [tag]);
   const interaction = () => ({
@@ -165,6 +166,7 @@ async function startLoads(first: BuiltServer, second: BuiltServer): Promise<Open
     ...uploads,
     startOpenLoad(30, () => apiOf(second.url, key).post('/user-interactions', interaction())),
     startOpenLoad(4, () => apiOf(first.url, key).get(`/v1/data/tags/${randomUUID()}`)),
-    startOpenLoad(2.5, () => apiOf(second.url, fast).get('/v1/data')),
+    // Nearly twice what it may, so that some is refused on a slow machine too, and less than makes an alert.
+    startOpenLoad(1.8, () => apiOf(second.url, fast).get('/v1/data')),
   ];
 }

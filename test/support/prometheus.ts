@@ -25,6 +25,8 @@ export interface Prometheus extends Exporter {
   query(expression: string): Promise<{ labels: Record<string, string>; value: number }[]>;
   /** Each alert that fires, by its name, with the chore or the code that it names. */
   firing(): Promise<string[]>;
+  /** Each that has fired within the last so many seconds, whether or not it still does. */
+  fired(seconds: number): Promise<string[]>;
 }
 
 /** Scrapes these targets, by the name of their job, and evaluates the rules every second. */
@@ -53,24 +55,32 @@ export async function startPrometheus(
     if (error !== undefined) throw new Error(`${decodeURIComponent(path)}: ${error}`);
     return data;
   };
+  const query: Prometheus['query'] = async (expression) => {
+    const { result = [] } = await ask(`query?query=${encodeURIComponent(expression)}`);
+    return result.map(({ metric, value }) => ({ labels: metric, value: Number(value[1]) }));
+  };
   return {
     target,
-    async query(expression) {
-      const { result = [] } = await ask(`query?query=${encodeURIComponent(expression)}`);
-      return result.map(({ metric, value }) => ({ labels: metric, value: Number(value[1]) }));
-    },
+    query,
     async firing() {
       const { alerts = [] } = await ask('alerts');
-      const named = alerts
-        .filter(({ state }) => state === 'firing')
-        .map(({ labels }) => [labels.alertname, labels.chore ?? labels.code].filter(Boolean).join(' '));
-      return [...new Set(named)].sort();
+      return namesOf(alerts.filter(({ state }) => state === 'firing'));
+    },
+    async fired(seconds) {
+      return namesOf(await query(`count_over_time(ALERTS{alertstate="firing"}[${seconds}s])`));
     },
     async stop() {
       await own.stop();
       rmSync(folder, { recursive: true, force: true });
     },
   };
+}
+
+function namesOf(alerts: readonly { labels: Record<string, string> }[]): string[] {
+  const named = alerts.map(({ labels }) =>
+    [labels.alertname, labels.chore ?? labels.code].filter(Boolean).join(' '),
+  );
+  return [...new Set(named)].sort();
 }
 
 interface Answered {
