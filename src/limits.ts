@@ -24,9 +24,9 @@ export const limits = {
   stopIntervalMs: 100,
   /** For how long a process that stops keeps an idle connection of a proxy; deploy/nginx/intake.conf ends it before. */
   stopProxyIdleMs: 3_000,
-  /** Listeners are closed in a turn of the event loop that is this short, if one comes within so many. */
+  /** Listeners are closed in a turn of the event loop that is this short, if one comes in time. */
   stopTurnMs: 0.2,
-  stopTurnsMax: 1_000,
+  stopTurnWaitMs: 3_000,
   certificateIntervalMs: 2_000,
   /** What an answer that is made while it is read takes at most, and how much is held for it. */
   streamedAnswerBytes: 4 * 1024 * 1024,

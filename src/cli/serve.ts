@@ -291,11 +291,8 @@ function toggleDebug(servers: readonly [FastifyInstance, ...FastifyInstance[]], 
  */
 async function stopListening(servers: readonly FastifyInstance[], closeIdle: () => void): Promise<void> {
   for (const app of servers) app.endConnections();
-  for (
-    let turns = 0, ms = Number.POSITIVE_INFINITY;
-    ms > limits.stopTurnMs && turns < limits.stopTurnsMax;
-    turns++
-  ) {
+  const untilMs = performance.now() + limits.stopTurnWaitMs;
+  for (let ms = Number.POSITIVE_INFINITY; ms > limits.stopTurnMs && performance.now() < untilMs; ) {
     const beganMs = performance.now();
     await nextTurn();
     ms = performance.now() - beganMs;

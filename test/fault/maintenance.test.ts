@@ -44,7 +44,7 @@ const allElections = () => servers.reduce((sum, server) => sum + elections(serve
 function elected(): BuiltServer {
   const lastElectedAt = ({ log }: BuiltServer): number => {
     const line = log.findLast((each) => each.includes('does the maintenance'));
-    return line === undefined ? 0 : JSON.parse(line).time;
+    return line === undefined ? 0 : new Date(JSON.parse(line).time).getTime();
   };
   const [newest] = servers.filter(isRunning).toSorted((a, b) => lastElectedAt(b) - lastElectedAt(a));
   return newest as BuiltServer;
@@ -89,7 +89,7 @@ async function countWhileChanging(changed: number) {
 /** What is done once an hour is done at once after the election. */
 async function untilNothingIsDone(): Promise<void> {
   for (let before = -1, now = 0; before !== now; ) {
-    await sleep(2_000);
+    await sleep(1_000);
     [before, now] = [now, (await countStatements()).work];
   }
 }

@@ -37,7 +37,15 @@ function open(): Socket {
     answered++;
     idle.push(socket);
   });
-  socket.on('error', () => process.exit(1));
+  socket.on('error', () => {});
+  // The server closes what has been idle for long; on another an answer is lost, which has no status.
+  socket.on('close', () => {
+    connections--;
+    const at = idle.indexOf(socket);
+    if (at >= 0) return idle.splice(at, 1);
+    counts['0'] = (counts['0'] ?? 0) + 1;
+    answered++;
+  });
   return socket;
 }
 
