@@ -151,16 +151,17 @@ it('a process that stops does not wait until a day is indexed', async () => {
   for (const daysAgo of [1, 2]) await holder.query(`lock table ${dayName(-daysAgo)} in row exclusive mode`);
   const stop = async () => {
     const stopping = new AbortController();
-    const started = performance.now();
     const building = indexPartitions(test.pool, stopping.signal);
     setTimeout(() => stopping.abort(), 200);
-    await expect(building).rejects.toThrow(/cancel|lock timeout/);
-    return performance.now() - started;
+    return building.then(
+      () => 'done',
+      ({ message }: Error) => message,
+    );
   };
-  // A machine that others slow down can only make it longer, so one of three is enough.
-  let ms = await stop();
-  for (let again = 0; again < 2 && ms >= 1_500; again++) ms = await stop();
-  expect(ms).toBeLessThan(1_500);
+  // A machine that others slow down may take two seconds for that, so one of five is enough.
+  let said = await stop();
+  for (let again = 0; again < 4 && said.includes('lock timeout'); again++) said = await stop();
+  expect(said).toContain('canceling statement due to user request');
   await holder.query('rollback');
   holder.release();
 });
