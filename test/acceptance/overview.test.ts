@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, type ExpectStatic, expect, it } from 'vitest';
 import { type Api, apiOf } from '../support/api.ts';
 import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
 import { expectError } from '../support/expect-error.ts';
@@ -212,16 +212,24 @@ describe('under 20 uploads at the same time', () => {
   });
 });
 
-describe('after the counts are rolled up', () => {
-  const pending = async () =>
-    (await queryDatabase(server.databaseUrl, 'select from record_count_changes')).length;
-
-  /** The server does it every ten seconds. */
-  async function rollUp(): Promise<void> {
-    await expect.poll(pending, { timeout: 60_000 }).toBe(0);
+// The server does it every ten seconds, so both wait for it at the same time, each with an organisation of its own.
+describe('after the counts are rolled up', { concurrent: true, timeout: 180_000 }, () => {
+  async function newOwn(expect: ExpectStatic) {
+    const slug = `own-${randomUUID().slice(0, 8)}`;
+    const pending = async () => {
+      const text =
+        'select from record_count_changes join organisations using (organisation_id) where slug = $1';
+      return (await queryDatabase(server.databaseUrl, text, [slug])).length;
+    };
+    return {
+      slug,
+      api: apiOf(server.url, await server.createKey(slug)),
+      rollUp: () => expect.poll(pending, { timeout: 60_000 }).toBe(0),
+    };
   }
 
-  it('says the same as before, and adds what comes after', { timeout: 180_000 }, async () => {
+  it('says the same as before, and adds what comes after', async ({ expect }) => {
+    const { api, rollUp } = await newOwn(expect);
     const shop = newShop({ updated: '2026-01-01T00:00:00.000001Z' });
     await api.upload('shops', [shop, newShop()]);
     await api.upload('transactions', [newTransaction(shop.shop_id), danglingTransaction()]);
@@ -242,9 +250,11 @@ describe('after the counts are rolled up', () => {
     expect(await overviewOf(api)).toEqual(after);
   });
 
-  it('says what is so while uploads go on, at every moment, and after each roll-up', {
-    timeout: 180_000,
-  }, async () => {
+  it('says what is so while uploads go on, at every moment, and after each roll-up', async ({
+    expect,
+    onTestFinished,
+  }) => {
+    const { api, slug, rollUp } = await newOwn(expect);
     const [begun, answered] = [{ count: 0 }, { count: 0 }];
     let isOver = false;
     const keepUploading = async () => {
@@ -262,7 +272,7 @@ describe('after the counts are rolled up', () => {
         server.databaseUrl,
         `select records from record_counts join organisations using (organisation_id)
          where slug = $1 and type = 'tags'`,
-        [organisation],
+        [slug],
       );
       return Number(row?.records ?? 0);
     };
