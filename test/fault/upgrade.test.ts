@@ -7,7 +7,7 @@ import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startBuiltServer } from '../support/built-server.ts';
 import { createTestDatabase } from '../support/database.ts';
-import { Fleet } from '../support/fleet.ts';
+import { playWithFleet } from '../support/fleet.ts';
 import { nginxIsInstalled } from '../support/nginx.ts';
 import { queryDatabase } from '../support/query-database.ts';
 import { runCommand } from '../support/run-command.ts';
@@ -94,19 +94,16 @@ it.skipIf(!nginxIsInstalled)(
   'an upgrade under load, with an old process that restarts in the middle, fails no request',
   { timeout: 600_000 },
   async () => {
-    const fleet = await Fleet.start();
-    try {
+    const { answered, failed, lost } = await playWithFleet(async (fleet) => {
       const clients = fleet.startClients();
       await migrateNext(fleet.databaseUrl);
       await fleet.restart(0);
       await fleet.restart(1, nextMain());
       await fleet.restart(0, nextMain());
-      const { answered, failed, lost } = await clients.stop();
-      console.log(`An upgrade behind nginx: ${answered} requests, ${failed.length} failed`);
-      expect({ failed, lost }).toEqual({ failed: [], lost: [] });
-      expect(answered).toBeGreaterThan(100);
-    } finally {
-      await fleet.stop();
-    }
+      return clients.stop();
+    });
+    console.log(`An upgrade behind nginx: ${answered} requests, ${failed.length} failed`);
+    expect({ failed, lost }).toEqual({ failed: [], lost: [] });
+    expect(answered).toBeGreaterThan(100);
   },
 );

@@ -86,7 +86,7 @@ async function lockUploads(): Promise<pg.Client> {
   return session;
 }
 
-/** Has the uploads wait for some seconds again and again, as somebody does who locks the table for each of many rows. */
+/** Makes uploads wait for two seconds, again and again, as a job does that locks the table often. */
 function startDelaying(): { stop(): Promise<void> } {
   let stopped = false;
   const work = (async () => {

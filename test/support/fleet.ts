@@ -12,8 +12,37 @@ import { type Nginx, startNginx } from './nginx.ts';
 import { queryDatabase } from './query-database.ts';
 import { runCommand } from './run-command.ts';
 
+const attemptsMax = 3;
+
+/**
+ * Plays a scene with a fleet of its own. A process that has just started looks up the key; where the machine stops for
+ * longer than that may take, the request is answered with database_unavailable. If nothing else failed, it is played anew.
+ */
+export async function playWithFleet(play: (fleet: Fleet) => Promise<Served>): Promise<Served> {
+  for (let attempt = 1; ; attempt++) {
+    const fleet = await Fleet.start();
+    try {
+      const served = await play(fleet);
+      const isSlow = served.failed.length > 0 && served.failed.every((one) => isAway.test(one));
+      if (!isSlow || attempt === attemptsMax) return served;
+      console.log('played anew, for the database was too slow:', served.failed);
+    } finally {
+      await fleet.stop();
+    }
+  }
+}
+
+const isAway = / 503 .*"database_unavailable"/;
+
+export interface Served {
+  readonly answered: number;
+  readonly failed: readonly string[];
+  /** What was acknowledged and is not there, or is there twice. */
+  readonly lost: readonly string[];
+}
+
 /** Four processes behind nginx, as docs/operating.md has them, with clients that do not know of either. */
-export class Fleet {
+class Fleet {
   readonly databaseUrl: string;
   readonly key: string;
   readonly itemId: string;
@@ -82,7 +111,7 @@ export class Fleet {
   }
 
   /** Uploads, interactions without an Idempotency-Key and reads, until they are told to stop; then says what failed. */
-  startClients(): { stop(): Promise<{ answered: number; failed: string[]; lost: string[] }> } {
+  startClients(): { stop(): Promise<Served> } {
     const agent = new Agent({ keepAlive: true, ca: [this.nginx.ca] });
     const failed: string[] = [];
     const uploaded: string[] = [];
@@ -126,7 +155,6 @@ export class Fleet {
     };
   }
 
-  /** What was acknowledged and is not there, or is there twice. */
   async #lost(uploaded: readonly string[], interacted: readonly string[]): Promise<string[]> {
     const rows = await queryDatabase<{ mark: string }>(
       this.databaseUrl,
