@@ -1,5 +1,6 @@
 import { limits } from '../limits.ts';
 import type { Client, Pool } from '../postgres/pool.ts';
+import { BeginAgain } from '../postgres/transactions.ts';
 
 export interface Claim {
   readonly organisationId: string;
@@ -41,11 +42,11 @@ export async function claimIdempotencyKey(client: Client, claim: Claim): Promise
   if (rowCount === 1) return { claimed: true };
   const { rows } = await client.query<{ interaction_id: string; body_sha256: Buffer }>(
     `select interaction_id, body_sha256 from interaction_idempotency_keys
-     where organisation_id = $1 and idempotency_key = $2`,
-    [claim.organisationId, claim.idempotencyKey],
+     where organisation_id = $1 and idempotency_key = $2 and claimed_at >= $3`,
+    [claim.organisationId, claim.idempotencyKey, claim.forgottenBefore],
   );
   const [holder] = rows;
-  if (!holder) throw new Error('an idempotency key vanished while it was locked');
+  if (!holder) throw new BeginAgain('an idempotency key vanished while it was locked');
   return {
     claimed: false,
     interactionId: holder.interaction_id,

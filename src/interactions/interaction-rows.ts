@@ -1,3 +1,4 @@
+import { RequestError } from '../errors.ts';
 import { binaryArray } from '../postgres/binary/array-writer.ts';
 import type { Client, Pool } from '../postgres/pool.ts';
 import { exists, sentRows } from '../records/tables.ts';
@@ -40,18 +41,23 @@ export interface NewInteraction {
 
 const eventTimestampAt = columns.indexOf('event_timestamp');
 
-/** Writes interactions of one organisation whose item and student are known to exist. */
+/**
+ * Writes interactions of one organisation whose item and student are known to exist: all of them, or none (false), which
+ * PostgreSQL never does and Citus does where the statement waited while a shard was split.
+ */
 export async function insertInteractions(
   client: Client,
   organisationId: string,
   added: readonly NewInteraction[],
-): Promise<void> {
+): Promise<boolean> {
   const { rowCount } = await client.query({
     name: 'insert interactions',
     text: insertText,
     values: [organisationId, ...arraysOf(added)],
   });
-  if (rowCount !== added.length) throw new Error('interactions were not written');
+  // It may be committed with the statement, and nobody can tell which were written.
+  if (rowCount !== 0 && rowCount !== added.length) throw new RequestError('outcome_unknown');
+  return rowCount !== 0;
 }
 
 /** Writes interactions of one organisation; returns the ids of those whose item and student exist. */
@@ -106,7 +112,9 @@ export async function missingReferences(
     itemId,
     studentId,
   ]);
-  return rows[0] ?? { item: true, student: false };
+  const [missing] = rows;
+  if (!missing) throw new Error('the organisation is not there');
+  return missing;
 }
 
 /** One stored interaction: every field of the resource by its name, and the id. */

@@ -23,7 +23,7 @@ interface Waiting {
   readonly caller: Traces['current'];
 }
 
-/** What PostgreSQL found of one whose references were not known. */
+/** What PostgreSQL found of one whose references were not known, or which was not written. */
 interface Found {
   readonly added: NewInteraction;
   readonly isWritten: boolean;
@@ -184,8 +184,9 @@ function statementsOf(
   const others: NewInteraction[] = [];
   for (const { added } of waiting) (isKnown(knownIds, added) ? known : others).push(added);
   const insertKnown = async (client: Client) => {
-    await insertInteractions(client, organisationId, known);
-    return [];
+    const isWritten = await insertInteractions(client, organisationId, known);
+    // Whoever is told that one was not written asks for its references, finds them, and tries again.
+    return isWritten ? [] : known.map((added) => ({ added, isWritten }));
   };
   const insertOthers = async (client: Client) => {
     const written = await checkAndInsertInteractions(client, organisationId, others);

@@ -4,7 +4,7 @@ import { ObjectReader } from '../json/object-reader.ts';
 import { endOfBody, findingFault, startOfJson } from '../json/parse-body.ts';
 import { limits } from '../limits.ts';
 import type { Client, Pool } from '../postgres/pool.ts';
-import { CommitUnconfirmed, inTransaction } from '../postgres/transactions.ts';
+import { CommitUnconfirmed, inTransaction, retryConflicts } from '../postgres/transactions.ts';
 import { eventTime, type ItemType, interaction, itemTypes } from '../registry/interaction.ts';
 import { type ResourceType, referenceNotFound } from '../registry/resources.ts';
 import { type FieldProblem, makeCheck, type Row, unreadableRecord } from '../registry/validate.ts';
@@ -161,13 +161,15 @@ async function claimAndInsert(
     forgottenBefore: new Date(now.getTime() - limits.idempotencyKeyLifeMs),
   };
   try {
-    return await inTransaction(pool, async (client) => {
-      const claimed = await claimIdempotencyKey(client, claim);
-      if (!claimed.claimed) return firstAnswer(client, added.organisationId, claimed);
-      const written = await checkAndInsertInteractions(client, added.organisationId, [added]);
-      if (written.size === 0) throw new NotWritten();
-      return storedForm(added);
-    });
+    return await retryConflicts(() =>
+      inTransaction(pool, async (client) => {
+        const claimed = await claimIdempotencyKey(client, claim);
+        if (!claimed.claimed) return firstAnswer(client, added.organisationId, claimed);
+        const written = await checkAndInsertInteractions(client, added.organisationId, [added]);
+        if (written.size === 0) throw new NotWritten();
+        return storedForm(added);
+      }),
+    );
   } catch (error) {
     if (error instanceof NotWritten) return undefined;
     throw error instanceof CommitUnconfirmed ? new RequestError('outcome_unknown', { cause: error }) : error;

@@ -9,7 +9,7 @@ export class CommitUnconfirmed extends Error {
   }
 }
 
-/** Asks for a statement that nothing depends on to be sent together with COMMIT: one write, and one wait for all. */
+/** Asks for a statement that nothing else depends on to be sent at the end, in one write with the others: one wait for all. */
 export type SendLast = (statement: (client: Client) => Promise<unknown>) => void;
 
 /** Runs `work` in one transaction. A connection that fails to roll back is thrown away, so that no slot is poisoned. */
@@ -27,11 +27,13 @@ export async function inTransaction<T>(
     begun.catch(() => {});
     result = await work(client, (statement) => last.push(statement));
     await begun;
+    // COMMIT is not sent with them: only their answers tell whether they wrote what they should have.
+    if (last.length > 0) await allOf(inOneWrite(client, () => last.map((run) => run(client))));
   } catch (error) {
     await rollBack(client, error);
     throw error;
   }
-  await commit(client, last);
+  await commit(client);
   return result;
 }
 
@@ -44,9 +46,23 @@ export async function inOneTransaction<T>(
   statements: readonly ((client: Client) => Promise<T>)[],
 ): Promise<T[]> {
   client.query('begin').catch(() => {});
-  const { settled, ended } = sendWithCommit(client, statements);
+  const { sent, ended } = inOneWrite(client, () => ({
+    sent: allOf(statements.map((run) => run(client))),
+    ended: client.query('commit'),
+  }));
+  sent.catch(() => {});
   const { command } = await ended;
-  return refuseRollback(settled, command);
+  const results = await sent;
+  refuseRollback(command);
+  return results;
+}
+
+/** Waits for all of them, and then fails with the first that failed: the others failed because of it. */
+async function allOf<T>(sent: readonly Promise<T>[]): Promise<T[]> {
+  const settled = await Promise.allSettled(sent);
+  const failure = settled.find((result) => result.status === 'rejected');
+  if (failure) throw failure.reason;
+  return settled.map((result) => (result as PromiseFulfilledResult<T>).value);
 }
 
 /** On a connection that has stopped answering, ROLLBACK would wait out a timeout of its own; closing it rolls back too. */
@@ -60,40 +76,37 @@ async function rollBack(client: Client, because: unknown): Promise<void> {
   }
 }
 
-async function commit(
-  client: Client,
-  last: readonly ((client: Client) => Promise<unknown>)[],
-): Promise<void> {
-  const { settled, ended } = sendWithCommit(client, last);
+async function commit(client: Client): Promise<void> {
   let command: string;
   try {
-    ({ command } = await ended);
+    ({ command } = await client.query('commit'));
   } catch (error) {
     client.release(true);
     throw leavesOutcomeOpen(error) ? new CommitUnconfirmed(error) : error;
   }
   client.release();
-  await refuseRollback(settled, command);
+  refuseRollback(command);
 }
 
-function sendWithCommit<T>(client: Client, last: readonly ((client: Client) => Promise<T>)[]) {
-  return inOneWrite(client, () => ({
-    settled: Promise.allSettled(last.map((run) => run(client))),
-    ended: client.query('commit'),
-  }));
-}
-
-/** PostgreSQL answers COMMIT of a failed transaction with the word ROLLBACK and no error; the statement knows why. */
-async function refuseRollback<T>(settled: Promise<PromiseSettledResult<T>[]>, command: string): Promise<T[]> {
-  const results = await settled;
-  const failure = results.find((result) => result.status === 'rejected');
-  if (failure) throw failure.reason;
+/** PostgreSQL answers COMMIT of a failed transaction with the word ROLLBACK and no error. */
+function refuseRollback(command: string): void {
   if (command !== 'COMMIT') throw new Error(`the transaction ended with ${command}`);
-  return results.map((result) => (result as PromiseFulfilledResult<T>).value);
 }
 
 /** A transaction found something that changed under its hands: nothing of it is kept, and it is run again. */
 export class BeginAgain extends Error {}
+
+/**
+ * Every statement whose number of rows is known beforehand is held to it. On Citus one that waits while a shard is split
+ * comes back with no row and no error.
+ */
+export function expectRows(
+  { rowCount }: { readonly rowCount: number | null },
+  expected: number,
+  what: string,
+): void {
+  if (rowCount !== expected) throw new BeginAgain(`${what}: ${rowCount} rows instead of ${expected}`);
+}
 
 /**
  * Runs a transaction again that PostgreSQL sacrificed to another's, or that has to begin again. Written rows that were not

@@ -1,5 +1,6 @@
 import type { TimedTable } from '../postgres/newest-first.ts';
 import type { Client, Pool } from '../postgres/pool.ts';
+import { expectRows } from '../postgres/transactions.ts';
 import type { Counts } from './batch-answer.ts';
 
 /** What a receipt says of its request as a whole. */
@@ -32,8 +33,8 @@ export function addToReceipt(
 ): ((client: Client) => Promise<unknown>)[] {
   const { organisationId, requestId } = head;
   return [
-    (client) =>
-      client.query({
+    async (client) => {
+      const written = await client.query({
         name: 'add to receipt',
         text: `
           insert into receipts as r (organisation_id, request_id, operation, type, key_id, idempotency_key, body_bytes,
@@ -59,13 +60,17 @@ export function addToReceipt(
           added.batch,
           ...counted.map((count) => added.counts[count]),
         ],
-      }),
-    (client) =>
-      client.query({
+      });
+      expectRows(written, 1, 'a receipt');
+    },
+    async (client) => {
+      const written = await client.query({
         name: 'add answer to receipt',
         text: 'insert into receipt_batches (organisation_id, request_id, batch, answer) values ($1, $2, $3, $4)',
         values: [organisationId, requestId, added.batch, added.answer],
-      }),
+      });
+      expectRows(written, 1, 'an answer');
+    },
   ];
 }
 

@@ -1,5 +1,5 @@
 import type { Client, Pool } from '../postgres/pool.ts';
-import { inTransaction, retryConflicts } from '../postgres/transactions.ts';
+import { expectRows, inTransaction, retryConflicts } from '../postgres/transactions.ts';
 
 /** What a batch changed about how much an organisation has. */
 export interface CountChange {
@@ -16,13 +16,14 @@ export async function addCountChange(
   type: string,
   { records, newestUpdated, lastUpload }: CountChange,
 ): Promise<void> {
-  await client.query({
+  const added = await client.query({
     name: 'add count change',
     text: `
       insert into record_count_changes (organisation_id, type, records, newest_updated, last_upload)
       values ($1, $2, $3, $4, $5)`,
     values: [organisationId, type, records, newestUpdated, lastUpload],
   });
+  expectRows(added, 1, 'the difference to the counts');
 }
 
 export interface TypeCount {
@@ -49,26 +50,58 @@ export async function countsOf(pool: Pool, organisationId: string): Promise<Type
 }
 
 /**
- * Adds the differences of all organisations to what was rolled up. Both statements see the same snapshot, so that exactly
- * what was added is removed; no `with`, which Citus would gather on the coordinator.
+ * Adds the differences of all organisations to what was rolled up. All statements see the same snapshot, so that exactly
+ * what was added is removed; no `with`, which Citus would gather on the coordinator. What is to be added and removed is
+ * counted first: a difference that was removed and not added would be lost for good.
  */
 export async function rollUpCounts(pool: Pool): Promise<void> {
   const work = async (client: Client) => {
-    await client.query(`
-      insert into record_counts as c (organisation_id, type, records, newest_updated, last_upload)
-      select organisation_id, type, sum(records), max(newest_updated), max(last_upload)
-      from record_count_changes group by organisation_id, type
-      on conflict (organisation_id, type) do update set records = c.records + excluded.records,
-        newest_updated = greatest(c.newest_updated, excluded.newest_updated),
-        last_upload = greatest(c.last_upload, excluded.last_upload)`);
-    await client.query('delete from record_count_changes');
-    await client.query(`
-      update rejection_kinds k set rejections = k.rejections + c.rejections
-      from (
-        select organisation_id, kind_id, sum(rejections) as rejections from rejection_count_changes
-        group by organisation_id, kind_id) c
-      where c.organisation_id = k.organisation_id and c.kind_id = k.kind_id`);
-    await client.query('delete from rejection_count_changes');
+    const records = await differences(
+      client,
+      `
+      select count(*) as changes, true as is_counted from record_count_changes group by organisation_id, type`,
+    );
+    if (records.changes > 0) {
+      const added = await client.query(`
+        insert into record_counts as c (organisation_id, type, records, newest_updated, last_upload)
+        select organisation_id, type, sum(records), max(newest_updated), max(last_upload)
+        from record_count_changes group by organisation_id, type
+        on conflict (organisation_id, type) do update set records = c.records + excluded.records,
+          newest_updated = greatest(c.newest_updated, excluded.newest_updated),
+          last_upload = greatest(c.last_upload, excluded.last_upload)`);
+      expectRows(added, records.counts, 'counts of records');
+      const removed = await client.query('delete from record_count_changes');
+      expectRows(removed, records.changes, 'differences to the counts of records');
+    }
+    const rejections = await differences(
+      client,
+      `
+      select count(*) as changes, count(k.kind_id) > 0 as is_counted
+      from rejection_count_changes c left join rejection_kinds k using (organisation_id, kind_id)
+      group by organisation_id, kind_id`,
+    );
+    if (rejections.changes > 0) {
+      const added = await client.query(`
+        update rejection_kinds k set rejections = k.rejections + c.rejections
+        from (
+          select organisation_id, kind_id, sum(rejections) as rejections from rejection_count_changes
+          group by organisation_id, kind_id) c
+        where c.organisation_id = k.organisation_id and c.kind_id = k.kind_id`);
+      expectRows(added, rejections.counts, 'counts of rejections');
+      const removed = await client.query('delete from rejection_count_changes');
+      expectRows(removed, rejections.changes, 'differences to the counts of rejections');
+    }
   };
   await retryConflicts(() => inTransaction(pool, work, 'begin isolation level repeatable read'));
+}
+
+/** How many differences there are, and to how many counts. */
+async function differences(
+  client: Client,
+  grouped: string,
+): Promise<{ readonly changes: number; readonly counts: number }> {
+  const { rows } = await client.query<{ changes: number; counts: number }>(`
+    select coalesce(sum(changes), 0)::integer as changes, count(*) filter (where is_counted)::integer as counts
+    from (${grouped}) as grouped`);
+  return rows[0] ?? { changes: 0, counts: 0 };
 }

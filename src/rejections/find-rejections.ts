@@ -2,7 +2,7 @@
 
 import { limits } from '../limits.ts';
 import type { Pool } from '../postgres/pool.ts';
-import { inTransaction, retryConflicts } from '../postgres/transactions.ts';
+import { BeginAgain, inTransaction, retryConflicts } from '../postgres/transactions.ts';
 import {
   type Field,
   integer,
@@ -22,6 +22,7 @@ import {
   endsOfKinds,
   kindIdsOf,
   listIds,
+  lockRejections,
   pageOfRejections,
   type RejectionFilter,
   readExamples,
@@ -204,6 +205,10 @@ async function discard(pool: Pool, organisationId: string, ids: readonly string[
   return retryConflicts(() =>
     inTransaction(pool, async (client, sendLast) => {
       const gone = await deleteRejections(client, organisationId, ids);
+      // Somebody else may have removed some; what is still there has to go.
+      const isWhole =
+        gone.size === ids.length || (await lockRejections(client, organisationId, ids)).size === 0;
+      if (!isWhole) throw new BeginAgain('a rejection was not removed');
       const changes = new Map<string, number>();
       for (const kindId of gone.values()) countChange(changes, kindId, -1);
       sendLast((last) => addKindChanges(last, organisationId, changes));

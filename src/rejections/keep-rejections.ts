@@ -1,7 +1,7 @@
 import type { ArrayType } from '../postgres/binary/array-writer.ts';
 import type { EncodedRows } from '../postgres/binary/encoded-rows.ts';
 import type { Client } from '../postgres/pool.ts';
-import { BeginAgain } from '../postgres/transactions.ts';
+import { expectRows } from '../postgres/transactions.ts';
 import { perType, sentRows, tableOf } from '../records/tables.ts';
 import type { ResourceType } from '../registry/resources.ts';
 
@@ -44,12 +44,12 @@ export async function keepFailed(
   { texts, updated }: { readonly texts: Buffer; readonly updated: Buffer },
   rejections: NewRejections,
 ): Promise<void> {
-  const { rowCount } = await client.query({
+  const written = await client.query({
     name: 'keep failed records',
     text: keepFailedText,
     values: [organisationId, ...sentArrays(rejections), texts, updated, type, requestId],
   });
-  if (rowCount !== rejections.count) throw new BeginAgain('a rejection was not kept');
+  expectRows(written, rejections.count, 'rejections');
 }
 
 /** PostgreSQL writes the record down from the very arrays that would have been stored. */
@@ -77,9 +77,9 @@ export async function keepMissing(
   { arrays }: EncodedRows,
   rejections: NewRejections,
 ): Promise<void> {
-  const { rowCount } = await client.query({
+  const written = await client.query({
     ...keepMissingStatement(type),
     values: [organisationId, ...sentArrays(rejections), ...arrays, type, requestId],
   });
-  if (rowCount !== rejections.count) throw new BeginAgain('a rejection was not kept');
+  expectRows(written, rejections.count, 'rejections');
 }

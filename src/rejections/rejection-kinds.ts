@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { limits } from '../limits.ts';
 import type { Client, Pool } from '../postgres/pool.ts';
+import { expectRows } from '../postgres/transactions.ts';
 
 /** What is wrong with a record: for each bad field its name (empty for the record as a whole), code and message. */
 export interface Reasons {
@@ -41,22 +42,30 @@ export async function storeKinds(
   type: string,
   kinds: readonly RejectionKind[],
 ): Promise<void> {
-  await client.query({
+  const now = new Date();
+  const { rows } = await client.query<{ kind_id: string }>({
+    name: 'known rejection kinds',
+    text: `
+      select kind_id from rejection_kinds
+      where organisation_id = $1 and kind_id = any($2::uuid[]) and used_at > $3`,
+    values: [organisationId, kinds.map(({ kind_id }) => kind_id), new Date(now.getTime() - 3_600_000)],
+  });
+  const known = new Set(rows.map(({ kind_id }) => kind_id));
+  const unknown = kinds.filter(({ kind_id }) => !known.has(kind_id));
+  if (unknown.length === 0) return;
+  const stored = await client.query({
     name: 'store rejection kinds',
     text: `
       insert into rejection_kinds as t (organisation_id, kind_id, type, fields, codes, messages, used_at)
       select o.organisation_id, k.kind_id, $2, k.fields, k.codes, k.messages, $4::timestamptz
       from organisations o
       cross join json_to_recordset($3::json) as k(kind_id uuid, fields text[], codes text[], messages text[])
-      where o.organisation_id = $1 and not exists (
-        -- offset 0: each by itself, whatever the table was like when this was planned.
-        select from rejection_kinds known where known.organisation_id = $1 and known.kind_id = k.kind_id
-          and known.used_at > $4::timestamptz - interval '1 hour' offset 0)
+      where o.organisation_id = $1
       order by k.kind_id
-      on conflict (organisation_id, kind_id) do update set used_at = excluded.used_at
-      where t.used_at < excluded.used_at - interval '1 hour'`,
-    values: [organisationId, type, JSON.stringify(kinds), new Date()],
+      on conflict (organisation_id, kind_id) do update set used_at = greatest(t.used_at, excluded.used_at)`,
+    values: [organisationId, type, JSON.stringify(unknown), now],
   });
+  expectRows(stored, unknown.length, 'kinds of rejections');
 }
 
 /** Whether an organisation has as many kinds as it may. */
@@ -86,7 +95,7 @@ export async function addKindChanges(
 ): Promise<void> {
   const changed = [...changes].filter(([, rejections]) => rejections !== 0);
   if (changed.length === 0) return;
-  await client.query({
+  const added = await client.query({
     name: 'add rejection count changes',
     text: `
       insert into rejection_count_changes (organisation_id, kind_id, rejections)
@@ -95,6 +104,7 @@ export async function addKindChanges(
       where o.organisation_id = $1`,
     values: [organisationId, changed.map(([kindId]) => kindId), changed.map(([, rejections]) => rejections)],
   });
+  expectRows(added, changed.length, 'differences to the counts of rejections');
 }
 
 /** Of which kinds rejections are asked for. */

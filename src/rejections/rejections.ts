@@ -1,5 +1,6 @@
 import type { EncodedRows } from '../postgres/binary/encoded-rows.ts';
 import type { Client, Pool } from '../postgres/pool.ts';
+import { expectRows } from '../postgres/transactions.ts';
 import type { ResourceType } from '../registry/resources.ts';
 import { firstUuid } from '../registry/uuid-v7.ts';
 import { type KindFilter, listKinds, type Reasons } from './rejection-kinds.ts';
@@ -215,6 +216,17 @@ export async function lockRejections(
   return new Set(rows.map(({ rejection_id }) => rejection_id));
 }
 
+/** Removes rejections that are locked; returns the kind of each. */
+export async function deleteLocked(
+  client: Client,
+  organisationId: string,
+  ids: readonly string[],
+): Promise<Map<string, string>> {
+  const gone = await deleteRejections(client, organisationId, ids);
+  expectRows({ rowCount: gone.size }, ids.length, 'rejections to remove');
+  return gone;
+}
+
 /** Removes rejections; returns those that were there, each with its kind. */
 export async function deleteRejections(
   client: Client,
@@ -232,20 +244,21 @@ export async function deleteRejections(
   return new Map(rows.map(({ rejection_id, kind_id }) => [rejection_id, kind_id]));
 }
 
-/** Gives rejections another kind. */
+/** Gives rejections that are locked another kind. */
 export async function changeKinds(
   client: Client,
   organisationId: string,
   rejectionIds: readonly string[],
   kindIds: readonly string[],
 ): Promise<void> {
-  await client.query({
+  const changed = await client.query({
     text: `
       update rejections t set kind_id = i.kind_id
       from unnest($2::uuid[], $3::uuid[]) as i(rejection_id, kind_id)
       where t.organisation_id = $1 and t.rejection_id = i.rejection_id`,
     values: [organisationId, rejectionIds, kindIds],
   });
+  expectRows(changed, rejectionIds.length, 'kinds of rejections');
 }
 
 /** Which of the types have rejections. */

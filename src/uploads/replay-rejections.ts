@@ -19,7 +19,7 @@ import {
 } from '../rejections/rejection-kinds.ts';
 import {
   changeKinds,
-  deleteRejections,
+  deleteLocked,
   listIds,
   lockRejections,
   type RejectionFilter,
@@ -313,7 +313,7 @@ async function settle(
     if (newKind !== null) countChange(changes, newKind, 1);
   }
   if (leaving.length > 0) {
-    await deleteRejections(
+    await deleteLocked(
       client,
       organisationId,
       leaving.map(({ id }) => id),

@@ -2,10 +2,10 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { type Api, apiOf } from '../support/api.ts';
 import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
-import { badTag, danglingTransaction, many, newTag } from '../support/new-records.ts';
+import { badTag, danglingTransaction, many, newShop, newTag } from '../support/new-records.ts';
 import { overviewOf } from '../support/overview.ts';
 import { queryDatabase } from '../support/query-database.ts';
-import { listRejections } from '../support/rejections.ts';
+import { discardRejections, listRejections, replayRejections } from '../support/rejections.ts';
 
 /**
  * Statements that write fewer rows than they were given and say nothing of it. A trigger does it here; on Citus a shard
@@ -22,7 +22,7 @@ beforeAll(async () => {
      create function lose_row() returns trigger language plpgsql as $$
      begin
        -- The numbers of a sequence go on although the transaction is rolled back.
-       return case when nextval('lost') > tg_argv[0]::bigint then new end;
+       return case when nextval('lost') > tg_argv[0]::bigint then coalesce(new, old) end;
      end $$;
      grant usage on sequence lost to public`,
   );
@@ -31,15 +31,15 @@ beforeEach(async () => {
   api = apiOf(server.url, await server.createKey(`acme-${randomUUID().slice(0, 8)}`));
 });
 afterEach(async () => {
-  await queryDatabase(
-    server.databaseUrl,
-    'drop trigger if exists lose on tags; drop trigger if exists lose on rejections',
-  );
+  await queryDatabase(server.databaseUrl, `drop trigger if exists lose on ${loser}`);
 });
 afterAll(() => server.stop());
 
+let loser = 'tags';
+
 /** From now on the next rows that are written to the table are lost. */
-async function lose(rows: number, table: 'tags' | 'rejections', when = 'insert or update'): Promise<void> {
+async function lose(rows: number, table: string, when = 'insert or update'): Promise<void> {
+  loser = table;
   await queryDatabase(
     server.databaseUrl,
     `alter sequence lost restart;
@@ -111,4 +111,126 @@ describe.each([
     expect((await api.upload(type, make())).status).toBe(500);
     expect(await listRejections(api)).toEqual([]);
   });
+});
+
+/** What a batch says about itself beside its records: where one of these is lost, nothing of the batch is kept. */
+describe.each(['record_count_changes', 'receipts', 'receipt_batches'])('a row of %s', (table) => {
+  it('is written at the second attempt', async () => {
+    await lose(1, table, 'insert');
+    const { status, body } = await api.upload(
+      'tags',
+      many(3, () => newTag()),
+    );
+    expect(status).toBe(200);
+    expect(await overviewOf(api)).toMatchObject({ tags: { records: 3 } });
+    const receipt = await api.get(`/v1/requests/${body.request_id}`);
+    expect(receipt.body).toMatchObject({ counts: { created: 3 }, batches: [{ batch: 1 }] });
+  });
+
+  it('is never written, and the batch is not stored', async () => {
+    const tag = newTag();
+    await lose(always, table, 'insert');
+    expect((await api.upload('tags', [tag])).status).toBe(500);
+    expect((await api.get(`/v1/data/tags/${tag.tag_id}`)).status).toBe(404);
+  });
+});
+
+it.each(['rejection_kinds', 'rejection_count_changes'])(
+  'a row of %s is written at the second attempt',
+  async (table) => {
+    await lose(1, table, 'insert');
+    expect(
+      (
+        await api.upload(
+          'tags',
+          many(3, () => badTag({ region: 7 })),
+        )
+      ).status,
+    ).toBe(400);
+    expect(await listRejections(api)).toHaveLength(3);
+    expect(await overviewOf(api)).toMatchObject({ tags: { open_rejections: 3 } });
+  },
+);
+
+describe('a rejection that is not removed at the first attempt', () => {
+  it('goes when its record is stored', async () => {
+    const tag = badTag();
+    await api.upload('tags', [tag]);
+    await lose(1, 'rejections', 'delete');
+    expect((await api.upload('tags', [{ ...tag, name: 'vegan' }])).status).toBe(200);
+    expect(await listRejections(api)).toEqual([]);
+    expect(await overviewOf(api)).toMatchObject({ tags: { open_rejections: 0 } });
+  });
+
+  it('goes when it is replayed', async () => {
+    const dangling = danglingTransaction();
+    await api.upload('transactions', [dangling]);
+    await api.upload('shops', [newShop({ shop_id: dangling.shop_id })]);
+    await lose(1, 'rejections', 'delete');
+    expect((await replayRejections(api)).body).toMatchObject({ remaining: 0 });
+    expect(await listRejections(api)).toEqual([]);
+  });
+
+  it('goes when it is discarded', async () => {
+    await api.upload(
+      'tags',
+      many(3, () => badTag()),
+    );
+    await lose(1, 'rejections', 'delete');
+    expect((await discardRejections(api, { type: 'tags' })).body).toEqual({ discarded: 3 });
+    expect(await listRejections(api)).toEqual([]);
+  });
+});
+
+describe('an interaction', () => {
+  const newInteraction = async () => {
+    const tag = newTag();
+    await api.upload('tags', [tag]);
+    return {
+      interaction_type: 'SHARE',
+      item_type: 'TAG',
+      item_id: tag.tag_id,
+      event_timestamp: 1_767_225_600,
+    };
+  };
+
+  it.each([
+    ['is not known', false],
+    ['is known', true],
+  ])('whose item %s is written at the second attempt', async (_what, isKnown) => {
+    const sent = await newInteraction();
+    if (isKnown) await api.post('/user-interactions', sent);
+    await lose(1, 'interactions', 'insert');
+    const { status, body } = await api.post('/user-interactions', sent);
+    expect(status).toBe(201);
+    expect((await api.get(`/user-interactions/${body.interaction_id}`)).status).toBe(200);
+  });
+
+  it.each(['interactions', 'interaction_idempotency_keys'])(
+    'with an Idempotency-Key is written at the second attempt where a row of %s is lost',
+    async (table) => {
+      const sent = await newInteraction();
+      await lose(1, table, 'insert');
+      const send = () => api.post('/user-interactions', sent, { 'idempotency-key': 'once' });
+      const first = await send();
+      expect(first.status).toBe(201);
+      expect((await send()).body).toEqual(first.body);
+    },
+  );
+
+  it('is never said to be written where every attempt fails', async () => {
+    const sent = await newInteraction();
+    await lose(always, 'interactions', 'insert');
+    expect((await api.post('/user-interactions', sent)).status).toBe(500);
+    expect((await api.get('/user-interactions')).body.interactions).toEqual([]);
+  });
+});
+
+it('an Idempotency-Key of an upload is claimed at the second attempt', async () => {
+  const records = many(3, () => newTag());
+  await lose(1, 'upload_idempotency_keys', 'insert');
+  const send = () => api.post('/v1/data/tags', { records }, { 'idempotency-key': 'once' });
+  const first = await send();
+  expect(first.status).toBe(200);
+  expect((await send()).body).toEqual(first.body);
 });

@@ -201,3 +201,25 @@ it('an organisation whose records fail in very many ways has a bounded number of
   );
   expect(rows).toEqual([{ fields: ['name'] }]);
 });
+
+it.each(['record_counts', 'rejection_kinds'])(
+  'no difference is removed where what it is added to in %s is not written',
+  async (table) => {
+    const { upload, overview, organisationId } = await client(`lost-${randomUUID().slice(0, 8)}`);
+    await upload('tags', [{ tag_id: randomUUID(), name: 'vegan' }, { tag_id: randomUUID() }]);
+    const before = await overview();
+    await test.pool.query(
+      `create or replace function lose_row() returns trigger language plpgsql as 'begin return null; end'`,
+    );
+    await test.pool.query(
+      `create trigger lose before insert or update on ${table} for each row execute function lose_row()`,
+    );
+    await expect(rollUpCounts(test.pool)).rejects.toThrow(/rows instead of/);
+    await test.pool.query(`drop trigger lose on ${table}`);
+    expect(await overview()).toEqual(before);
+    await rollUpCounts(test.pool);
+    expect(await overview()).toEqual(before);
+    const { counted, there } = await kindsOf(organisationId);
+    expect(counted).toEqual(there);
+  },
+);

@@ -1,5 +1,6 @@
 import { limits } from '../../limits.ts';
 import type { Client } from '../../postgres/pool.ts';
+import { BeginAgain } from '../../postgres/transactions.ts';
 import { exists, perType } from '../../records/tables.ts';
 import { type ResourceType, referencesOf } from '../../registry/resources.ts';
 
@@ -54,7 +55,7 @@ export async function lookUp(
     values: [organisationId, sample, ...referenced],
   });
   const [row] = rows;
-  if (!row) throw new Error('the organisation is not there');
+  if (!row) throw new BeginAgain('the organisation is not there');
   const rejectedIds = setOf(row.rejected);
   return {
     missing: referenced.map((_, at) => setOf(row[`missing_${at}`])),

@@ -13,7 +13,7 @@ import { uuidV7Words } from '../../registry/uuid-v7.ts';
 import { keepFailed, keepMissing, type NewRejections } from '../../rejections/keep-rejections.ts';
 import { KindList, type Problems } from '../../rejections/kind-list.ts';
 import { countChange, hasAllKinds, storeKinds } from '../../rejections/rejection-kinds.ts';
-import { deleteRejections, type EarlierRejection, lockRejectionsOf } from '../../rejections/rejections.ts';
+import { deleteLocked, type EarlierRejection, lockRejectionsOf } from '../../rejections/rejections.ts';
 import type { Outcome } from '../outcome.ts';
 import type { CheckedBatch } from '../read/batch-builder.ts';
 import type { StoredRows } from './store-batch.ts';
@@ -42,7 +42,7 @@ export async function settleRejections(
   const earlier = await lockEarlier(client, where, checked, stored);
   const settled = earlier.filter(({ is_settled }) => is_settled).map(({ rejection_id }) => rejection_id);
   if (settled.length > 0) {
-    const gone = await deleteRejections(client, where.organisationId, settled);
+    const gone = await deleteLocked(client, where.organisationId, settled);
     for (const kindId of gone.values()) countChange(changes, kindId, -1);
   }
   const kept = new Set(earlier.filter(({ is_settled }) => !is_settled).map(({ record_id }) => record_id));

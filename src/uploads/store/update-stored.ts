@@ -1,6 +1,6 @@
 import type { EncodedRows } from '../../postgres/binary/encoded-rows.ts';
 import type { Client } from '../../postgres/pool.ts';
-import { BeginAgain } from '../../postgres/transactions.ts';
+import { expectRows } from '../../postgres/transactions.ts';
 import { insertRows, perType, tableOf } from '../../records/tables.ts';
 import type { ResourceType } from '../../registry/resources.ts';
 
@@ -52,8 +52,8 @@ export async function lockStored(
   type: ResourceType,
   { count, arrays }: EncodedRows,
 ): Promise<void> {
-  const { rowCount } = await client.query({ ...lock(type), values: [organisationId, arrays[0]] });
-  if (rowCount !== count) throw new BeginAgain('a row that was stored is not there');
+  const locked = await client.query({ ...lock(type), values: [organisationId, arrays[0]] });
+  expectRows(locked, count, 'records to lock');
 }
 
 /** Writes records that are stored and locked. */
@@ -64,6 +64,5 @@ export async function replaceLocked(
   { count, arrays }: EncodedRows,
 ): Promise<void> {
   const values = [organisationId, ...arrays, new Date()];
-  const { rowCount } = await client.query({ ...replace(type), values });
-  if (rowCount !== count) throw new BeginAgain('a row that was locked was not written');
+  expectRows(await client.query({ ...replace(type), values }), count, 'locked records');
 }
