@@ -1,3 +1,4 @@
+import { exactTime } from '../postgres/iso-time.ts';
 import type { Client, Pool } from '../postgres/pool.ts';
 import { expectRows, inTransaction, retryConflicts } from '../postgres/transactions.ts';
 
@@ -38,7 +39,8 @@ export async function countsOf(pool: Pool, organisationId: string): Promise<Type
   const { rows } = await pool.query<TypeCount>({
     name: 'counts',
     text: `
-      select type, sum(records)::bigint as records, max(newest_updated) as newest_updated, max(last_upload) as last_upload
+      select type, sum(records)::bigint as records, ${exactTime('max(newest_updated)')} as newest_updated,
+        ${exactTime('max(last_upload)')} as last_upload
       from (
         select * from record_counts where organisation_id = $1
         union all

@@ -1,5 +1,6 @@
 import type { ArrayType } from '../postgres/binary/array-writer.ts';
 import type { EncodedRows } from '../postgres/binary/encoded-rows.ts';
+import { exactTime } from '../postgres/iso-time.ts';
 import type { Client } from '../postgres/pool.ts';
 import { expectRows } from '../postgres/transactions.ts';
 import { perType, sentRows, tableOf } from '../records/tables.ts';
@@ -56,7 +57,10 @@ export async function keepFailed(
 const keepMissingStatement = perType((type) => {
   const { columns: fields, types } = tableOf(type);
   const after = fields.length + sentColumns.length + 1;
-  const members = fields.map((field) => `'${field.slice(1, -1)}', i.${field}`);
+  const members = fields.map((field, at) => {
+    const value = types[at] === 'timestamptz' ? exactTime(`i.${field}`) : `i.${field}`;
+    return `'${field.slice(1, -1)}', ${value}`;
+  });
   return {
     name: `keep missing references of ${type}`,
     text: `

@@ -26,15 +26,10 @@ export async function overviewOf(pool: Pool, organisationId: string): Promise<Ov
     return {
       type,
       records: Number(count.records),
-      newest_updated: iso(count.newest_updated),
-      last_upload: iso(count.last_upload),
+      newest_updated: count.newest_updated,
+      last_upload: count.last_upload,
       open_rejections: rejections.get(type) ?? 0,
     };
   });
   return { types };
-}
-
-/** From the way in which PostgreSQL writes an instant in UTC. */
-function iso(written: string | null): string | null {
-  return written === null ? null : `${written.replace(' ', 'T').replace(/\+00$/, '')}Z`;
 }
