@@ -91,7 +91,7 @@ const missingFrom = perItemType(
   (itemType) => `
     select not ${exists(itemTypes[itemType], '$2')} as item,
       $3::uuid is not null and not ${exists('customers', '$3')} as student
-    from organisations o where o.organisation_id = $1`,
+    from tenants o where o.organisation_id = $1`,
 );
 
 function perItemType(make: (itemType: ItemType) => string): Record<ItemType, string> {

@@ -9,6 +9,8 @@ import { resourceTypes } from '../registry/resources.ts';
 const grants: Readonly<Record<string, readonly string[]>> = {
   intake_serve: [
     'usage on schema public',
+    'select on tenants',
+    // For the version before, which runs beside this one during an upgrade.
     'select (organisation_id) on organisations',
     ...resourceTypes.map((type) => `select, insert, update on ${tableOf(type).name}`),
     'select, insert on interactions, receipt_batches',
@@ -35,14 +37,21 @@ const grants: Readonly<Record<string, readonly string[]>> = {
 export async function grantRoles(client: Client): Promise<string[]> {
   // Two at once would grant over each other.
   await client.query(`select pg_advisory_xact_lock(hashtext('intake roles'))`);
-  const missing: string[] = [];
-  for (const [role, rights] of Object.entries(grants)) {
-    await client.query(createRole(role));
-    const { rowCount } = await client.query('select from pg_roles where rolname = $1', [role]);
-    if (rowCount === 0) missing.push(role);
-    else for (const right of rights) await client.query(`grant ${right} to ${role}`);
-  }
+  const roles = Object.keys(grants);
+  // All of them first: Citus makes no role in a transaction that has granted something.
+  for (const role of await missingOf(client, roles)) await client.query(createRole(role));
+  const missing = await missingOf(client, roles);
+  for (const role of roles.filter((one) => !missing.includes(one)))
+    for (const right of grants[role] ?? []) await client.query(`grant ${right} to ${role}`);
   return missing;
+}
+
+async function missingOf(client: Client, roles: readonly string[]): Promise<string[]> {
+  const { rows } = await client.query<{ role: string }>(
+    `select role from unnest($1::text[]) as wanted(role) where role not in (select rolname from pg_roles)`,
+    [roles],
+  );
+  return rows.map(({ role }) => role);
 }
 
 /** Another database of the same cluster may have it already, or be making it at this moment. */

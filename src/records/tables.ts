@@ -23,7 +23,7 @@ export function tableOf(type: ResourceType): Table {
 }
 
 /**
- * The start of every statement that writes rows of one organisation. `organisations` stands in the `from` so that Citus
+ * The start of every statement that writes rows of one organisation. `tenants` stands in the `from` so that Citus
  * plans the statement as one task on the node that owns the organisation; without it, or wrapped in a `with`, the rows
  * travel to the coordinator. Ordering by id keeps concurrent uploads of the same records from deadlocking, as long as a
  * transaction writes to what is stored in one such statement. No id may come twice. Its last parameter is the time of
@@ -46,7 +46,7 @@ export function sentRows(columns: readonly string[], types: readonly ArrayType[]
   const arrays = types.map((type, at) => `unnest($${at + 2}::${type}[]) as ${columns[at]}`);
   return `(
         select o.organisation_id, ${arrays.join(', ')}${more}
-        from organisations o where o.organisation_id = $1) i`;
+        from tenants o where o.organisation_id = $1) i`;
 }
 
 /**

@@ -58,7 +58,7 @@ export async function storeKinds(
     text: `
       insert into rejection_kinds as t (organisation_id, kind_id, type, fields, codes, messages, used_at)
       select o.organisation_id, k.kind_id, $2, k.fields, k.codes, k.messages, $4::timestamptz
-      from organisations o
+      from tenants o
       cross join json_to_recordset($3::json) as k(kind_id uuid, fields text[], codes text[], messages text[])
       where o.organisation_id = $1
       order by k.kind_id
@@ -100,7 +100,7 @@ export async function addKindChanges(
     text: `
       insert into rejection_count_changes (organisation_id, kind_id, rejections)
       select o.organisation_id, c.kind_id, c.rejections
-      from organisations o cross join unnest($2::uuid[], $3::bigint[]) as c(kind_id, rejections)
+      from tenants o cross join unnest($2::uuid[], $3::bigint[]) as c(kind_id, rejections)
       where o.organisation_id = $1`,
     values: [organisationId, changed.map(([kindId]) => kindId), changed.map(([, rejections]) => rejections)],
   });

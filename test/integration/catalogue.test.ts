@@ -24,6 +24,7 @@ const sqlNames: Record<Field['column'], string> = {
 /** Tables that are not a record type's, each for a reason of its own. */
 const others = [
   'organisations',
+  'tenants',
   'api_keys',
   'audit_log',
   'interactions',

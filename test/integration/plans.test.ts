@@ -49,6 +49,7 @@ const bounded = [
   'record_count_changes',
   'rejection_count_changes',
   'organisations',
+  'tenants',
   'record_counts',
   'rejection_kinds',
 ];

@@ -48,6 +48,7 @@ const byColumn: Readonly<Record<string, string>> = {
   'rejections.kind_id': uuidOf('n % 100'),
   'rejection_kinds.kind_id': uuidOf('n'),
   'organisations.organisation_id': uuidOf('n'),
+  'tenants.organisation_id': uuidOf('n'),
   'organisations.slug': `'organisation-' || n`,
   'api_keys.key_id': `'key' || n`,
   'customers.user_id': uuidOf('n'),

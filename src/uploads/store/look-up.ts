@@ -39,7 +39,7 @@ const statement = perType((type) => {
          select r.record_id from rejections r
          where r.organisation_id = $1 and r.type = '${type}' and r.record_id is not null
          order by r.record_id limit ${limits.fewRejectionsMax + 1}) as r) as rejected
-      from organisations o where o.organisation_id = $1`,
+      from tenants o where o.organisation_id = $1`,
   };
 });
 
