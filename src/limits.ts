@@ -227,4 +227,15 @@ export const limits = {
   leaseRenewMs: 5_000,
   rollUpIntervalMs: 10_000,
   purgeRowsMax: 5_000,
+
+  // A Citus cluster
+
+  /**
+   * Into how many parts the organisations fall: enough for 8 to 16 workers. Each is a table of its own for every table and
+   * for every day of interactions, so a year of them takes 12,000 tables; with 128 it would be 47,000.
+   */
+  clusterShards: 32,
+  clusterShardsMax: 1_024,
+  clusterOrganisationsShown: 10,
+  clusterProgressMs: 1_000,
 } as const;

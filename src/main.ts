@@ -12,6 +12,8 @@ const commands: Record<string, () => Promise<{ run(args: string[]): Promise<void
   keys: () => import('./cli/keys.ts'),
   audit: () => import('./cli/audit.ts'),
   'after-restore': () => import('./cli/after-restore.ts'),
+  distribute: () => import('./cli/distribute.ts'),
+  cluster: () => import('./cli/cluster.ts'),
 };
 
 const [given = '--help', ...args] = process.argv.slice(2);

@@ -73,6 +73,12 @@ function explainAway(error: unknown, { setting }: Target, server: string, host: 
     return `the host ${host} has no address (${code}); check the host in ${setting}`;
   // PgBouncer's code for a login or a database that it does not know.
   if (code === '08P01') return `${server} refuses the connection: ${message}; check ${setting}`;
+  // The words of Citus. To move a shard the coordinator logs in on every node, itself among them.
+  if (message.startsWith('connection to the remote node'))
+    return (
+      `${server} cannot log in on a node of its cluster: ${message.split('\n')[0]}; check that the node is up and lets the ` +
+      `user in ${setting} in (pg_hba.conf, .pgpass or pg_dist_authinfo)`
+    );
   if (error instanceof pg.DatabaseError) return `${server} cannot be used now: ${message}; try again later`;
   return `${server} cannot be reached (${code ?? message}); check that it is running, and host and port in ${setting}`;
 }

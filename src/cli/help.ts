@@ -1,3 +1,4 @@
+import { limits } from '../limits.ts';
 import { type Setting, settings } from '../settings.ts';
 
 const general = `intake-server: data ingestion service
@@ -11,6 +12,8 @@ Commands
   keys            issue, list, rotate and revoke API keys
   audit           show who did what to organisations and keys
   after-restore   revoke again what was revoked before the database was restored, and open it
+  distribute      spread the tables over the workers of a Citus cluster
+  cluster         show the nodes of a Citus cluster and the largest organisations, and move one
   dev             serve the API on a PostgreSQL of its own, for trying it out
 
 intake-server <command> --help shows examples.
@@ -77,6 +80,24 @@ Where there is no such log, revoke all keys and issue new ones. Both open the da
 
   intake-server audit --json --limit 10000 > audit.json      (on the old database)
   intake-server after-restore --audit audit.json             (on the restored one)`,
+  distribute: `intake-server distribute [--shards <n>] [--dry-run]
+
+Spreads the tables over the workers of a Citus cluster, by organisation: all that an organisation has is on one node. Run it as
+the owner of the tables, on the coordinator, with all processes stopped; they start again on the same DATABASE_URL. It moves
+the rows that are there, can be run again, and continues where it was interrupted. --shards is the number of parts, ${limits.clusterShards} by
+default; --dry-run prints the statements and runs none. Tables of later versions are distributed by migrate.
+
+  intake-server distribute --dry-run
+  intake-server distribute`,
+  cluster: `intake-server cluster [--json]
+intake-server cluster move <organisation> <host:port>
+
+Shows the nodes of a Citus cluster with the shards and bytes on each, and the organisations with the most records, each with
+its shard and its node. move brings the shard of an organisation to another node while it goes on being written to; the
+organisations that share the shard go along.
+
+  intake-server cluster
+  intake-server cluster move acme worker-2.internal:5432`,
   dev: `intake-server dev   (in a checkout: npm run dev)
 
 Starts a PostgreSQL of its own below .intake/ in the current folder, migrates it, creates the organisation "demo", and

@@ -1,6 +1,8 @@
 import { readDatabaseConfig } from '../config.ts';
+import { distributionSteps, isDistributed } from '../operator/distribute.ts';
 import { grantRoles } from '../operator/roles.ts';
 import { migrate } from '../postgres/migrate.ts';
+import { onCoordinator } from './coordinator.ts';
 import { explaining } from './explain-database.ts';
 import { commandError, refuseArguments } from './help.ts';
 
@@ -16,10 +18,22 @@ export async function run(args: string[]): Promise<void> {
   const { applied, missingRoles } = await explaining(target, () => migrate(databaseUrl, grantRoles));
   for (const name of applied) console.log(`applied ${name}`);
   console.log(applied.length > 0 ? 'The schema is up to date.' : 'The schema was up to date already.');
+  await distributeNew();
   for (const role of missingRoles) {
     console.log(
       `The role ${role} does not exist, and this one may not create it. To serve with no more rights than needed, let a ` +
         `superuser run: create role ${role}; and then run migrate again.`,
     );
   }
+}
+
+/** Where the tables are distributed, one that a migration has added has to be too: else every statement on it would fail. */
+async function distributeNew(): Promise<void> {
+  await onCoordinator('migrate', async (coordinator) => {
+    if (!(await isDistributed(coordinator))) return;
+    for (const step of await distributionSteps(coordinator)) {
+      await coordinator.query(step);
+      console.log(`ran ${step}`);
+    }
+  });
 }

@@ -1,0 +1,34 @@
+import { parseArgs } from 'node:util';
+import { limits } from '../limits.ts';
+import { distributionSteps, refuseDistribution } from '../operator/distribute.ts';
+import { onCoordinator } from './coordinator.ts';
+import { commandError } from './help.ts';
+
+/** Spreads the tables over the workers of a Citus cluster. */
+export async function run(args: string[]): Promise<void> {
+  const { values } = parseArgs({
+    args,
+    options: { 'dry-run': { type: 'boolean', default: false }, shards: { type: 'string' } },
+  });
+  const shards = readShards(values.shards);
+  await onCoordinator('distribute', async (coordinator) => {
+    await refuseDistribution(coordinator, shards);
+    const steps = await distributionSteps(coordinator, shards);
+    for (const step of steps) {
+      console.log(`${step};`);
+      if (!values['dry-run']) await coordinator.query(step);
+    }
+    if (steps.length === 0) console.log('The tables were distributed already.');
+    else if (!values['dry-run'])
+      console.log(
+        'The tables are distributed. Start the processes of Intake; intake-server cluster shows the nodes.',
+      );
+  });
+}
+
+function readShards(given: string | undefined): number | undefined {
+  if (given === undefined) return undefined;
+  const shards = /^\d{1,4}$/.test(given) ? Number(given) : 0;
+  if (shards >= 1 && shards <= limits.clusterShardsMax) return shards;
+  throw commandError(`--shards must be a whole number from 1 to ${limits.clusterShardsMax}; not "${given}"`);
+}

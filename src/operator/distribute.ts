@@ -1,0 +1,181 @@
+import { limits } from '../limits.ts';
+import { schemaState } from '../postgres/schema-state.ts';
+
+/**
+ * Spreads the data over the nodes of a Citus cluster, by organisation. `tenants` goes first, and every other table of an
+ * organisation's data is colocated with it: whatever an organisation has is on one node.
+ */
+
+/** Why nothing was distributed, or moved, and what to do, for the operator to read. */
+export class ClusterRefused extends Error {}
+
+/** The one connection of the command, to the coordinator, without a timeout for statements. */
+export interface Coordinator {
+  query<R extends object>(text: string, values?: unknown[]): Promise<{ rows: R[] }>;
+}
+
+/** Tables that have an organisation's id and stay on the coordinator: they are asked before the organisation is known. */
+const local = ['organisations', 'api_keys', 'audit_log'];
+
+/** A process below this level names `organisations` where statements have to name `tenants`. */
+const oldestCode = 13;
+
+/**
+ * The statements that are still to be run, in their order; none where all is done. Each is a transaction of its own, so
+ * that a run that was interrupted is continued by the next.
+ */
+export async function distributionSteps(
+  coordinator: Coordinator,
+  shards: number = limits.clusterShards,
+): Promise<string[]> {
+  const { rows: tables } = await coordinator.query<{
+    name: string;
+    has_key: boolean;
+    is_distributed: boolean;
+  }>(
+    `select c.relname as name, exists (select from pg_index where indrelid = c.oid and indisprimary) as has_key,
+       exists (select from pg_dist_partition where logicalrelid = c.oid) as is_distributed
+     from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attname = 'organisation_id' and not a.attisdropped
+     where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'p') and not c.relispartition
+       and c.relname <> all ($1) and c.relname not like 'to\\_drop\\_%'
+     order by c.relname <> 'tenants', c.relname`,
+    [local],
+  );
+  const steps: string[] = [];
+  const remaining = tables.filter(({ is_distributed }) => !is_distributed);
+  if (remaining.some(({ name }) => name === 'tenants'))
+    steps.push(
+      `update schema_compatibility set oldest_code = ${oldestCode} where oldest_code < ${oldestCode}`,
+    );
+  for (const { name, has_key } of remaining) {
+    // Without a key a shard could not be moved while it is written to.
+    if (!has_key) steps.push(`alter table ${name} replica identity full`);
+    const where = name === 'tenants' ? `shard_count => ${shards}` : `colocate_with => 'tenants'`;
+    steps.push(`select create_distributed_table('${name}', 'organisation_id', ${where})`);
+  }
+  // The rows are copied, and their originals stay on the coordinator's disk until they are removed.
+  const left = await tablesWithLocalRows(
+    coordinator,
+    remaining.map(({ name }) => name),
+  );
+  return [...steps, ...left.map((name) => `select truncate_local_data_after_distributing_table('${name}')`)];
+}
+
+/** Of the tables that are distributed, or are about to be, and of their partitions: those with rows on the coordinator. */
+async function tablesWithLocalRows(
+  coordinator: Coordinator,
+  remaining: readonly string[],
+): Promise<string[]> {
+  const { rows } = await coordinator.query<{ name: string }>(
+    `select c.relname as name from pg_class c
+     where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'p')
+       and (c.oid in (select logicalrelid from pg_dist_partition) or c.relname = any ($1)) and not c.relispartition
+       and (select sum(pg_relation_size(t.relid)) from (
+         select c.oid as relid union select relid from pg_partition_tree(c.oid)) t) > 0
+     order by c.relname`,
+    [remaining],
+  );
+  return rows.map(({ name }) => name);
+}
+
+/** Throws `ClusterRefused` where the tables cannot be distributed, over so many shards if a number is given. */
+export async function refuseDistribution(coordinator: Coordinator, shards?: number): Promise<void> {
+  await refuseOther(coordinator);
+  const state = await schemaState(coordinator);
+  if (state !== 'current')
+    throw new ClusterRefused(
+      `the schema of the database is ${state} of this version; run intake-server migrate first`,
+    );
+  await refuseLogin(coordinator);
+  await refuseNodes(coordinator);
+  const { rows } = await coordinator.query<{ shards: number }>(
+    `select count(*)::integer as shards from pg_dist_shard where logicalrelid = 'tenants'::regclass`,
+  );
+  const before = rows[0]?.shards ?? 0;
+  if (before > 0 && shards !== undefined && before !== shards)
+    throw new ClusterRefused(
+      `the tables are distributed over ${before} shards already, which --shards does not change; leave it out, or give ${before}`,
+    );
+  if (before === 0) await refuseServing(coordinator);
+}
+
+/** Throws where this is not the coordinator of a cluster with workers. */
+export async function refuseOther(coordinator: Coordinator): Promise<void> {
+  const { rows: extensions } = await coordinator.query("select from pg_extension where extname = 'citus'");
+  if (extensions.length === 0)
+    throw new ClusterRefused(
+      'the database has no Citus; let a superuser run create extension citus in it, on the coordinator and on every worker, ' +
+        'and then citus_set_coordinator_host and citus_add_node on the coordinator',
+    );
+  const { rows } = await coordinator.query<{ is_coordinator: boolean; workers: number }>(
+    `select (select groupid = 0 from pg_dist_local_group) as is_coordinator,
+       (select count(*)::integer from pg_dist_node where groupid <> 0 and noderole = 'primary' and isactive) as workers`,
+  );
+  if (!rows[0]?.is_coordinator)
+    throw new ClusterRefused('DATABASE_URL leads to a worker; set it to the coordinator');
+  if (rows[0].workers === 0)
+    throw new ClusterRefused(
+      "the cluster has no workers; add each on the coordinator: select citus_add_node('<host>', <port>)",
+    );
+}
+
+async function refuseLogin(coordinator: Coordinator): Promise<void> {
+  const { rows } = await coordinator.query<{ login: string; owner: string }>(
+    `select quote_ident(current_user) as login, quote_ident(pg_get_userbyid(relowner)) as owner
+     from pg_class where oid = 'tenants'::regclass and not pg_has_role(relowner, 'usage')`,
+  );
+  const [other] = rows;
+  if (other)
+    throw new ClusterRefused(
+      `the login ${other.login} does not own the tables; run it as their owner, ${other.owner}`,
+    );
+}
+
+/** Every worker must be reached as this login, and every node be able to take part in moving a shard. */
+async function refuseNodes(coordinator: Coordinator): Promise<void> {
+  const asked = `current_setting('wal_level') || ' ' || (current_setting('extra_float_digits')::integer > 0)`;
+  const { rows } = await coordinator.query<{ node: string; is_reached: boolean; answer: string }>(
+    `select 'the coordinator' as node, true as is_reached, ${asked} as answer
+     union all
+     select nodename || ':' || nodeport, success, result from run_command_on_workers($$ select ${asked} $$)`,
+  );
+  for (const { node, is_reached, answer } of rows) {
+    if (!is_reached)
+      throw new ClusterRefused(
+        `the coordinator cannot run statements on ${node}: ${answer}; check that the node is up and lets this login in ` +
+          '(pg_hba.conf, .pgpass or pg_dist_authinfo)',
+      );
+    const [walLevel, isExact] = answer.split(' ');
+    if (walLevel !== 'logical')
+      throw new ClusterRefused(
+        `${node} has wal_level ${walLevel}, so no shard could be moved; set it to logical on every node and restart them`,
+      );
+    if (isExact !== 'true')
+      throw new ClusterRefused(
+        `${node} has extra_float_digits below 1, so numbers would be read rounded; set it to 1 on every node`,
+      );
+  }
+}
+
+/** A process that has prepared its statements for plain PostgreSQL would fail on Citus until it is restarted. */
+async function refuseServing(coordinator: Coordinator): Promise<void> {
+  const { rows } = await coordinator.query<{ sessions: number }>(
+    `select count(*)::integer as sessions from pg_stat_activity
+     where datname = current_database() and application_name = 'intake-server' and pid <> pg_backend_pid()`,
+  );
+  const sessions = rows[0]?.sessions ?? 0;
+  if (sessions > 0)
+    throw new ClusterRefused(
+      `processes of Intake are connected (${sessions} connections); stop them, and start them again when the tables are distributed`,
+    );
+}
+
+/** True where the tables of this database are distributed. */
+export async function isDistributed(coordinator: Coordinator): Promise<boolean> {
+  const { rows: extensions } = await coordinator.query("select from pg_extension where extname = 'citus'");
+  if (extensions.length === 0) return false;
+  const { rows } = await coordinator.query(
+    `select from pg_dist_partition where logicalrelid = to_regclass('public.tenants')`,
+  );
+  return rows.length > 0;
+}
