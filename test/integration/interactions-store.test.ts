@@ -149,21 +149,31 @@ it('a process that stops does not wait until a day is indexed', async () => {
   await holder.query('begin');
   // Holds the build up for two seconds, which is what it waits for a lock.
   for (const daysAgo of [1, 2]) await holder.query(`lock table ${dayName(-daysAgo)} in row exclusive mode`);
+  const waits = async () => {
+    const { rowCount } = await test.pool.query(
+      `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
+    );
+    return rowCount !== 0;
+  };
+  /** How a build ends that is stopped as soon as it waits for the lock. */
   const stop = async () => {
     const stopping = new AbortController();
-    const building = indexPartitions(test.pool, stopping.signal);
-    setTimeout(() => stopping.abort(), 200);
-    return building.then(
-      () => 'done',
-      ({ message }: Error) => message,
-    );
+    let isOver = false;
+    const building = indexPartitions(test.pool, stopping.signal).catch(({ message }: Error) => message);
+    void building.finally(() => (isOver = true));
+    while (!isOver && !(await waits())) await sleep(10);
+    stopping.abort();
+    return building;
   };
-  // A machine that others slow down may take two seconds for that, so one of five is enough.
-  let said = await stop();
-  for (let again = 0; again < 4 && said.includes('lock timeout'); again++) said = await stop();
-  expect(said).toContain('canceling statement due to user request');
-  await holder.query('rollback');
-  holder.release();
+  try {
+    // A machine that others slow down may take two seconds to stop it, so one of five is enough.
+    let said = await stop();
+    for (let again = 0; again < 4 && String(said).includes('lock timeout'); again++) said = await stop();
+    expect(said).toContain('canceling statement due to user request');
+  } finally {
+    await holder.query('rollback');
+    holder.release();
+  }
 });
 
 describe('when days are over', () => {
