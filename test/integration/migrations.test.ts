@@ -172,3 +172,22 @@ it('a month of interactions that is written to stays, and days follow it', async
     await queryDatabase(databaseUrl, 'select from interactions where interaction_id = $1', [id]),
   ).toHaveLength(1);
 });
+
+it('an organisation is among the tenants, whether it was there before or is added later', async () => {
+  await migrateBefore(12);
+  const add = (slug: string) =>
+    queryDatabase(
+      databaseUrl,
+      `insert into organisations (organisation_id, slug, name) values (gen_random_uuid(), $1, $1)`,
+      [slug],
+    );
+  await add('before');
+  expect(await migrate()).toMatchObject({ exitCode: 0 });
+  await add('after');
+  expect(
+    await queryDatabase(
+      databaseUrl,
+      'select slug from organisations join tenants using (organisation_id) order by slug',
+    ),
+  ).toEqual([{ slug: 'after' }, { slug: 'before' }]);
+});
