@@ -3,6 +3,7 @@ import { defineConfig } from 'vitest/config';
 export default defineConfig({
   test: {
     globalSetup: ['test/support/global-setup.ts'],
+    setupFiles: process.env.CITUS_URL ? ['test/support/drop-databases.ts'] : [],
     // Generous, for a machine that others slow down or stop for seconds: waiting longer costs nothing where all goes well.
     testTimeout: 120_000,
     hookTimeout: 180_000,

@@ -5,7 +5,6 @@ import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import { startService } from '../../src/cli/serve.ts';
 import { readConfig } from '../../src/config.ts';
 import { adminOperations } from '../../src/http/admin/operations.ts';
-import { operations } from '../../src/http/operations.ts';
 import { choresOf, counting } from '../../src/maintenance/chores.ts';
 import { listAuditEntries } from '../../src/operator/audit-log.ts';
 import { createPool } from '../../src/postgres/pool.ts';
@@ -15,7 +14,7 @@ import { uuidFloor } from '../../src/registry/uuid-v7.ts';
 import { apiOf } from '../support/api.ts';
 import { unlimited } from '../support/built-server.ts';
 import { createTestDatabase, servingUrl } from '../support/database.ts';
-import { askEverything, recordInteractions, uploadEverything } from '../support/every-request.ts';
+import { askEverything, makeEveryRequest } from '../support/every-request.ts';
 import { fillTable } from '../support/filled-tables.ts';
 import { freePort } from '../support/free-port.ts';
 import { addOldWeek } from '../support/old-week.ts';
@@ -137,30 +136,7 @@ async function useEverything(): Promise<void> {
     const names = { organisation: 'acme', slug: 'acme', key_id: issued.key_id, limit: '1' };
     await askEverything(admin, adminOperations, { ...names, cursor: 'acme' });
     const api = apiOf(service.address, issued.key);
-    const stored = await uploadEverything(api);
-    const id = await recordInteractions(api, stored);
-    const { body: receipts } = await api.get('/v1/requests');
-    await api.get(`/v1/requests/${receipts.requests[0].request_id}`);
-    const instant = '2026-01-01T00:00:00Z';
-    await askEverything(api, operations, {
-      id,
-      cursor: uuidFloor(0),
-      limit: '1',
-      from: instant,
-      to: new Date(Date.now() + 3_600_000).toISOString(),
-      stored_since: instant,
-      include_deleted: 'true',
-      type: 'tags',
-      code: 'wrong_type',
-      field: 'is_deleted',
-      status: '200',
-      operation: 'upload',
-      idempotency_key: 'twice',
-      item_type: 'SHOP',
-      interaction_type: 'SHARE',
-      source: 'SERVICE',
-      user_id: 'user',
-    });
+    await makeEveryRequest(api);
     await doMaintenance(api);
     const { rows } = await owner.query<{ organisation_id: string }>(
       'select organisation_id from organisations',

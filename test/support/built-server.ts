@@ -42,7 +42,7 @@ export async function startBuiltServer(
     DATABASE_URL: databaseUrl,
     PORT: '0',
     LOG_LEVEL: 'info',
-    DATABASE_POOLER: inject('poolerPort') === null ? 'off' : 'on',
+    DATABASE_POOLER: hasPooler(databaseUrl) ? 'on' : 'off',
     ...env,
     ...(env.ADMIN_DATABASE_URL && { ADMIN_DATABASE_URL: throughPooler(env.ADMIN_DATABASE_URL) }),
   };
@@ -80,6 +80,15 @@ export async function startBuiltServer(
       await closed;
     },
   };
+}
+
+/**
+ * On Citus, what a test has put between the service and the coordinator counts as a pooler: the service must not go
+ * past it, straight to the workers.
+ */
+function hasPooler(databaseUrl: string): boolean {
+  const isBetween = new URL(databaseUrl).port !== new URL(inject('postgresUrl')).port;
+  return inject('poolerPort') !== null || (inject('citus') !== null && isBetween);
 }
 
 function listeningAddress(server: ChildProcess, log: string[]): Promise<string> {

@@ -1,6 +1,10 @@
 import { randomBytes } from 'node:crypto';
 import pg from 'pg';
 import { inject } from 'vitest';
+import { cloneCitusDatabase, dropCitusDatabase } from './citus.ts';
+
+/** The databases that the test file has made. */
+const made: string[] = [];
 
 /** A migrated, empty database of the caller's own. */
 export async function createTestDatabase(): Promise<string> {
@@ -10,8 +14,11 @@ export async function createTestDatabase(): Promise<string> {
   await client.connect();
   // Two files that clone at the same moment would find the template in use.
   await client.query('select pg_advisory_lock(1)');
-  await client.query(`create database ${name} template intake_template`);
+  const citus = inject('citus');
+  if (citus) await cloneCitusDatabase(citus.nodes, citus.template, name);
+  else await client.query(`create database ${name} template intake_template`);
   await client.end();
+  made.push(name);
   return url.replace(/\/postgres$/, `/${name}`);
 }
 
@@ -23,6 +30,7 @@ export async function createEmptyDatabase(): Promise<string> {
   await client.connect();
   await client.query(`create database ${name}`);
   await client.end();
+  made.push(name);
   return url.replace(/\/postgres$/, `/${name}`);
 }
 
@@ -42,4 +50,10 @@ export function throughPooler(databaseUrl: string): string {
   const port = inject('poolerPort');
   if (port !== null && url.port === new URL(inject('postgresUrl')).port) url.port = String(port);
   return url.href;
+}
+
+/** Citus runs a process in each database of each node: those of a file that has ended would take the machine up. */
+export async function dropTestDatabases(): Promise<void> {
+  const { nodes } = inject('citus') ?? { nodes: [] };
+  for (const name of made) await dropCitusDatabase(nodes, name);
 }

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { adminOperations } from '../../src/http/admin/operations.ts';
-import type { operations } from '../../src/http/operations.ts';
+import { operations } from '../../src/http/operations.ts';
 import { interactionExample, itemTypes } from '../../src/registry/interaction.ts';
 import {
   idFieldOf,
@@ -9,14 +9,43 @@ import {
   resources,
   resourceTypes,
 } from '../../src/registry/resources.ts';
+import { uuidFloor } from '../../src/registry/uuid-v7.ts';
 import type { Api } from './api.ts';
 
 /** Makes requests of every kind, so that the service sends every statement it has. */
 
 type TestRecord = Record<string, unknown>;
 
+/** Everything that a client can ask. */
+export async function makeEveryRequest(api: Api): Promise<void> {
+  const stored = await uploadEverything(api);
+  const id = await recordInteractions(api, stored);
+  const { body: receipts } = await api.get('/v1/requests');
+  await api.get(`/v1/requests/${receipts.requests[0].request_id}`);
+  const instant = '2026-01-01T00:00:00Z';
+  await askEverything(api, operations, {
+    id,
+    cursor: uuidFloor(0),
+    limit: '1',
+    from: instant,
+    to: new Date(Date.now() + 3_600_000).toISOString(),
+    stored_since: instant,
+    include_deleted: 'true',
+    type: 'tags',
+    code: 'wrong_type',
+    field: 'is_deleted',
+    status: '200',
+    operation: 'upload',
+    idempotency_key: 'twice',
+    item_type: 'SHOP',
+    interaction_type: 'SHARE',
+    source: 'SERVICE',
+    user_id: 'user',
+  });
+}
+
 /** Uploads records of every type: new, the same, changed, repeated, failed, with a key and as a dry run. */
-export async function uploadEverything(api: Api): Promise<Map<ResourceType, string>> {
+async function uploadEverything(api: Api): Promise<Map<ResourceType, string>> {
   const stored = new Map<ResourceType, string>();
   for (const type of inOrderOfReference()) {
     const fresh = () => newRecord(type, stored);
@@ -66,10 +95,7 @@ function inOrderOfReference(): ResourceType[] {
 }
 
 /** Records interactions with and without a key, and with what does not exist. Returns the id of one. */
-export async function recordInteractions(
-  api: Api,
-  stored: ReadonlyMap<ResourceType, string>,
-): Promise<string> {
+async function recordInteractions(api: Api, stored: ReadonlyMap<ResourceType, string>): Promise<string> {
   let id = '';
   for (const [item_type, type] of Object.entries(itemTypes)) {
     const sent = {

@@ -1,11 +1,14 @@
+import { randomBytes } from 'node:crypto';
 import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
 import type { TestProject } from 'vitest/node';
 import { embeddedBinaries, startLocalPostgres } from '../../src/cli/local-postgres.ts';
+import { distributionSteps } from '../../src/operator/distribute.ts';
 import { grantRoles } from '../../src/operator/roles.ts';
 import { migrate } from '../../src/postgres/migrate.ts';
+import { citusNodes, createCitusTemplate, dropCitusDatabase } from './citus.ts';
 import { servingLogin } from './database.ts';
 import { startPgBouncer } from './pgbouncer.ts';
 
@@ -15,6 +18,8 @@ declare module 'vitest' {
     postgresUrl: string;
     /** Where PgBouncer listens, if the service is to go through it. */
     poolerPort: number | null;
+    /** The Citus cluster that the tests run on; null on one PostgreSQL. */
+    citus: { readonly nodes: readonly string[]; readonly template: string } | null;
   }
 }
 
@@ -26,6 +31,11 @@ const binaries: Record<string, () => string> = {
 
 /** One cluster for the whole run, with a migrated database that every test file clones. */
 export default async function setup(project: TestProject) {
+  if (process.env.CITUS_URL) return useCitus(project, process.env.CITUS_URL);
+  console.log(
+    'Tests of a cluster are skipped: they need CITUS_URL, the superuser on the coordinator of a Citus cluster',
+  );
+  project.provide('citus', null);
   const version = process.env.TEST_POSTGRES ?? '18';
   const found = binaries[version];
   if (!found) throw new Error(`TEST_POSTGRES must be ${Object.keys(binaries).join(' or ')}, not ${version}`);
@@ -37,10 +47,8 @@ export default async function setup(project: TestProject) {
   const { rows } = await client.query<{ server_version: string }>('show server_version');
   console.log(`Testing on PostgreSQL ${rows[0]?.server_version}`);
   await client.query('create database intake_template');
-  await migrate(postgres.url('intake_template'), grantRoles);
-  const { password } = new URL(postgres.url('postgres'));
-  await client.query(`create role ${servingLogin} login password '${password}' in role intake_serve`);
   await client.end();
+  await fill(postgres.url('intake_template'));
   project.provide('postgresUrl', postgres.url('postgres'));
   // So small that the statements of one connection run in several sessions.
   const pooler = process.env.TEST_POOLER ? await startPgBouncer(postgres.url('postgres'), 5) : undefined;
@@ -51,4 +59,39 @@ export default async function setup(project: TestProject) {
     await postgres.stop();
     rmSync(folder, { recursive: true, force: true });
   };
+}
+
+/** Makes the tables, the roles and whom the service logs in as. Of another run on the same cluster, the login is there. */
+async function fill(databaseUrl: string): Promise<void> {
+  await migrate(databaseUrl, grantRoles);
+  const client = new pg.Client({ connectionString: databaseUrl });
+  await client.connect();
+  const { rowCount } = await client.query('select from pg_roles where rolname = $1', [servingLogin]);
+  const { password } = new URL(databaseUrl);
+  if (rowCount === 0)
+    await client.query(`create role ${servingLogin} login password '${password}' in role intake_serve`);
+  await client.end();
+}
+
+/** Over few shards: a test file has few organisations, and a clone takes as long as there are tables. */
+async function distribute(coordinatorUrl: string): Promise<void> {
+  const client = new pg.Client({ connectionString: coordinatorUrl });
+  await client.connect();
+  for (const step of await distributionSteps(client, 8)) await client.query(step);
+  await client.end();
+}
+
+/** A cluster that others may be using too: the template is of this run alone. */
+async function useCitus(project: TestProject, url: string) {
+  const nodes = await citusNodes(url);
+  const template = `intake_template_${randomBytes(4).toString('hex')}`;
+  await createCitusTemplate(nodes, template, async (coordinatorUrl) => {
+    await fill(coordinatorUrl);
+    await distribute(coordinatorUrl);
+  });
+  console.log(`Testing on a Citus cluster of ${nodes.length} nodes`);
+  project.provide('postgresUrl', nodes[0] as string);
+  project.provide('poolerPort', null);
+  project.provide('citus', { nodes, template });
+  return () => dropCitusDatabase(nodes, template);
 }

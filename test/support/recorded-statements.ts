@@ -9,6 +9,8 @@ export interface RecordedStatement {
   readonly text: string;
   /** What it is prepared as; undefined where it is not. */
   readonly name: string | undefined;
+  /** What its parameters were, the first time. */
+  readonly values: readonly unknown[];
   /** The lines of the source that it came through, the innermost first: `src/receipts/receipts.ts:105`. */
   readonly lines: readonly string[];
 }
@@ -25,22 +27,33 @@ export interface Recording {
 export function recordStatements(): Recording {
   const statements = new Map<string, RecordedStatement>();
   const lines = new Set<string>();
-  const record = (statement: string | { text: string; name?: string }) => {
+  const record = (statement: string | Sent, given?: unknown) => {
     const from = linesOfStack();
-    const { text, name } = typeof statement === 'string' ? { text: statement } : statement;
+    const { text, name, values } = typeof statement === 'string' ? { text: statement } : statement;
     for (const line of from) lines.add(line);
-    if (from.length > 0 && !statements.has(text)) statements.set(text, { text, name, lines: from });
+    if (from.length === 0 || statements.has(text)) return;
+    // The memory of a batch is given back when it is stored.
+    const parameters = (values ?? (Array.isArray(given) ? given : [])).map((value) =>
+      Buffer.isBuffer(value) ? Buffer.from(value) : value,
+    );
+    statements.set(text, { text, name, values: parameters, lines: from });
   };
   // A pool calls its client when a connection is free: by then it is forgotten who asked.
   const stops = [pg.Client, pg.Pool].map((driver) => spyOnQuery(driver.prototype, record));
   return { statements, lines, stop: () => stops.forEach((stop) => void stop()) };
 }
 
-function spyOnQuery(driver: object, record: (statement: never) => void): () => void {
+interface Sent {
+  readonly text: string;
+  readonly name?: string;
+  readonly values?: readonly unknown[];
+}
+
+function spyOnQuery(driver: object, record: (statement: never, given?: unknown) => void): () => void {
   const spied = driver as { query: (this: unknown, statement: never, ...rest: never[]) => unknown };
   const { query } = spied;
   spied.query = function (statement, ...rest) {
-    record(statement);
+    record(statement, rest[0]);
     return query.call(this, statement, ...rest);
   };
   return () => {

@@ -1,0 +1,67 @@
+import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
+import { apiOf } from '../support/api.ts';
+import { createTestApp, type TestApp } from '../support/app.ts';
+import { type CitusPlan, citusPlan } from '../support/citus-plans.ts';
+import { makeEveryRequest } from '../support/every-request.ts';
+import { type RecordedStatement, recordStatements } from '../support/recorded-statements.ts';
+
+/** Every statement that requests send, as they send it, explained by the coordinator of a Citus cluster. */
+describe.skipIf(inject('citus') === null)('on Citus', () => {
+  let testApp: TestApp;
+  let owner: string;
+  const plans = new Map<RecordedStatement, CitusPlan>();
+
+  beforeAll(async () => {
+    testApp = await createTestApp();
+    const { organisationId, key } = await testApp.organisation('acme');
+    const recording = recordStatements();
+    await makeEveryRequest(apiOf(await testApp.app.listen({ port: 0, host: '127.0.0.1' }), key));
+    recording.stop();
+    const { rows } = await testApp.pool.query<{ node: string }>(
+      `select nodename || ':' || nodeport as node
+       from pg_dist_placement join pg_dist_node using (groupid)
+       where shardid = get_shard_id_for_distribution_column('tenants', $1::uuid)`,
+      [organisationId],
+    );
+    owner = rows[0]?.node ?? '';
+    const client = await testApp.pool.connect();
+    for (const statement of recording.statements.values())
+      if (/^\s*(select|insert|update|delete)\b/.test(statement.text))
+        plans.set(statement, await citusPlan(client, statement.text, statement.values));
+    client.release();
+  }, 300_000);
+  afterAll(() => testApp?.close());
+
+  it('every statement of a request is one task, on the worker that has the organisation', () => {
+    const distributed = [...plans].filter(([, { tasks, isPulled }]) => tasks > 0 || isPulled);
+    expect(distributed.length).toBeGreaterThan(100);
+    const elsewhere = distributed.filter(
+      ([, { tasks, nodes, isPulled }]) => tasks !== 1 || isPulled || nodes.join() !== owner,
+    );
+    expect(
+      elsewhere.map(([{ text, lines }, plan]) => `${lines[0]}: ${text}\n${plan.text}`).join('\n\n'),
+    ).toBe('');
+  });
+
+  it('what the coordinator answers itself is about keys, locks and the schema', () => {
+    const local = [...plans].filter(([, { tasks, isPulled }]) => tasks === 0 && !isPulled);
+    const others = local.filter(([{ text }]) => !coordinatorsOwn.some((part) => text.includes(part)));
+    expect(others.map(([{ text, lines }]) => `${lines[0]}: ${text}`)).toEqual([]);
+  });
+});
+
+/** Statements without a distributed table, by a part of their text. */
+const coordinatorsOwn = [
+  // Keys are looked up before the organisation is known, and their changes are numbered by one node's transactions.
+  'find_api_key',
+  'changed_api_keys',
+  'note_api_keys_used',
+  'keys_can_be_trusted',
+  // A batch that begins again runs alone: whoever stores records of that type waits on the same node.
+  'pg_advisory_xact_lock',
+  // Which days of interactions there are and which of them are indexed: the same for every organisation.
+  'from interaction_partitions',
+  // Of a session, and of the schema.
+  'set_config',
+  'schema_migrations',
+];
