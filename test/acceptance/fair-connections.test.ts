@@ -4,6 +4,7 @@ import { type Api, apiOf } from '../support/api.ts';
 import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
 import { expectError } from '../support/expect-error.ts';
 import { many, newTag } from '../support/new-records.ts';
+import { countWaiting, queryDatabase } from '../support/query-database.ts';
 
 /** An organisation that waits for its own locks with everything it may have does not take connections from another. */
 
@@ -28,20 +29,19 @@ it('others are served meanwhile, and whoever waited too long is told so, and nev
 }, async () => {
   const tag = newTag();
   await hostile.upload('tags', [tag]);
+  const [organisation] = await queryDatabase<{ organisation_id: string }>(
+    server.databaseUrl,
+    `select organisation_id from organisations where slug = 'hostile'`,
+  );
   await holder.query('begin');
-  await holder.query('select from tags where tag_id = $1 for update', [tag.tag_id]);
+  await holder.query('select from tags where organisation_id = $1 and tag_id = $2 for update', [
+    organisation?.organisation_id,
+    tag.tag_id,
+  ]);
   const stuck = many(12, (at) => hostile.upload('tags', [{ ...tag, name: `name ${at}` }]));
   // Had they to wait for the lock, they would be told so, too.
   // A share of four connections waits for the lock, and no more.
-  const waiting = async () => {
-    // Within a transaction it is told the same again and again.
-    await holder.query('select pg_stat_clear_snapshot()');
-    const { rows } = await holder.query<{ waiting: number }>(
-      `select count(*)::integer as waiting from pg_stat_activity
-       where datname = current_database() and wait_event_type = 'Lock'`,
-    );
-    return rows[0]!.waiting;
-  };
+  const waiting = () => countWaiting(server.databaseUrl);
   await expect.poll(waiting).toBe(3);
   for (let round = 0; round < 20; round++) {
     expect((await neighbour.upload('tags', [newTag()])).status).toBe(200);

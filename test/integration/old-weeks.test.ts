@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import pg from 'pg';
-import { afterAll, beforeAll, beforeEach, describe, expect, inject, it } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { readConfig } from '../../src/config.ts';
 import { createPool, type OwnPool } from '../../src/postgres/pool.ts';
 import { dropWeeklyPartitions } from '../../src/receipts/weekly-partitions.ts';
@@ -9,6 +8,7 @@ import { createTestApp, type TestApp } from '../support/app.ts';
 import { servingUrl } from '../support/database.ts';
 import { badTag, newTag } from '../support/new-records.ts';
 import { addOldWeek, type OldWeek } from '../support/old-week.ts';
+import { countDeadlocks } from '../support/query-database.ts';
 
 /** Old weeks of receipts go while everyone else reads and writes the others. */
 
@@ -175,20 +175,13 @@ it('queries over all weeks and uploads go on while weeks are dropped: no error a
     done = true;
     await Promise.all(load);
   }
-  const database = new URL(busy.pool.options.connectionString as string).pathname.slice(1);
   const remaining = await busy.pool.query('select from pg_class where relname ~ $1', [
     `(${weeks.map(({ name }) => name).join('|')})$`,
   ]);
   expect(remaining.rows).toEqual([]);
   // Closed, every connection has told what it counted.
   await busy.close();
-  const client = new pg.Client({ connectionString: inject('postgresUrl') });
-  await client.connect();
-  const { rows } = await client.query('select deadlocks from pg_stat_database where datname = $1', [
-    database,
-  ]);
-  await client.end();
-  expect(rows).toEqual([{ deadlocks: '0' }]);
+  expect(await countDeadlocks(busy.databaseUrl)).toBe(0);
   expect([...answered.keys()].toSorted()).toEqual([
     'GET /v1/data 200',
     'GET /v1/rejections 200',

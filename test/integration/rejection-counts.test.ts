@@ -8,6 +8,7 @@ import { uuidFloor } from '../../src/registry/uuid-v7.ts';
 import { purgeRejections } from '../../src/rejections/purge-rejections.ts';
 import { createTestApp, type TestApp } from '../support/app.ts';
 import { many, newShop } from '../support/new-records.ts';
+import { countWaiting } from '../support/query-database.ts';
 
 /** Rejections are counted by kind as they come and go: whatever happens at the same time, the counts end up right. */
 
@@ -59,14 +60,6 @@ async function kindsOf(organisationId: string) {
 
 const newLink = (shop_id: string, tag_id: string) => ({ shop_tag_id: randomUUID(), shop_id, tag_id });
 
-/** Whether somebody waits for a lock in this database. */
-async function somebodyWaits(): Promise<boolean> {
-  const { rowCount } = await test.pool.query(
-    `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
-  );
-  return rowCount !== 0;
-}
-
 it('a rejection that is discarded while a replay gives it another kind is counted nowhere', async () => {
   const acme = await client('discarded');
   const [shop, tagId] = [newShop(), randomUUID()];
@@ -84,7 +77,7 @@ it('a rejection that is discarded while a replay gives it another kind is counte
     [acme.organisationId, good.shop_tag_id, good.shop_id, good.tag_id],
   );
   const replayed = acme.replay();
-  await expect.poll(somebodyWaits).toBe(true);
+  await expect.poll(() => countWaiting(test.databaseUrl), { timeout: 10_000 }).toBeGreaterThan(0);
   expect((await acme.discard(`request_id=${request_id}`)).json()).toMatchObject({ discarded: 1 });
   await other.query('rollback');
   other.release();

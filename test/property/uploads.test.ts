@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type ResourceType, referencesOf, resources, resourceTypes } from '../../src/registry/resources.ts';
 import { createTestApp, type TestApp } from '../support/app.ts';
+import { countDeadlocks } from '../support/query-database.ts';
 import { Oracle, type Sent, type Values } from './oracle.ts';
 import { sentRecord } from './records.ts';
 
@@ -119,13 +120,7 @@ it('uploads of the same records at the same time never fail for each other, nor 
     'tags',
     ids.filter((_, n) => n % 4 === 0).map((id) => record(id, 'before')),
   );
-  const deadlocks = async () => {
-    const { rows } = await test.pool.query<{ count: string }>(
-      'select pg_stat_get_db_deadlocks(oid) as count from pg_database where datname = current_database()',
-    );
-    return Number(rows[0]?.count);
-  };
-  const before = await deadlocks();
+  const before = await countDeadlocks(test.databaseUrl);
   const upload = (round: number) => {
     const order = round % 2 === 0 ? ids : ids.toReversed();
     const again = round % 3 === 0 ? order.slice(0, 50) : [];
@@ -146,5 +141,5 @@ it('uploads of the same records at the same time never fail for each other, nor 
   for (const { name } of rows.values()) expect(name).toMatch(/^\d+-\d+$/);
   // Counted by each connection when it ends or is idle for a moment.
   await new Promise((resolve) => setTimeout(resolve, 1_500));
-  expect((await deadlocks()) - before).toBe(0);
+  expect((await countDeadlocks(test.databaseUrl)) - before).toBe(0);
 });

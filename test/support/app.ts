@@ -12,6 +12,8 @@ import { createTestDatabase } from './database.ts';
 export interface TestApp {
   readonly app: FastifyInstance;
   readonly pool: OwnPool;
+  /** Its database, for the owner. */
+  readonly databaseUrl: string;
   /** Makes an organisation; returns its id and a key that may do everything. */
   organisation(slug: string): Promise<{ organisationId: string; key: string }>;
   close(): Promise<void>;
@@ -25,6 +27,7 @@ export async function createTestApp(): Promise<TestApp> {
   return {
     app,
     pool,
+    databaseUrl: config.databaseUrl,
     async organisation(slug) {
       const by = { actor: 'test' };
       const created = await createOrganisation(pool, by, slug, slug);

@@ -1,4 +1,5 @@
 import pg from 'pg';
+import { inject } from 'vitest';
 
 /** Asks the database itself, past the service, on a connection of its own. */
 export async function queryDatabase<Row extends pg.QueryResultRow>(
@@ -14,23 +15,58 @@ export async function queryDatabase<Row extends pg.QueryResultRow>(
  * another one, even if nothing in it changed. What maintenance writes is left out: it runs when it pleases.
  */
 export async function everyRowOf(databaseUrl: string): Promise<Record<string, string[]>> {
-  return withClient(databaseUrl, async (client) => {
-    const tables = await client.query<{ name: string }>(
-      `select c.oid::regclass::text as name from pg_class c
-       where c.relnamespace = 'public'::regnamespace and c.relkind = 'r'
-         and c.relname not in ('record_counts', 'record_count_changes', 'rejection_kinds', 'rejection_count_changes',
-                               'interaction_partitions', 'leases', 'api_keys')
-       order by 1`,
+  const nodes = await Promise.all(onEveryNode(databaseUrl).map((url) => withClient(url, rowsOfNode)));
+  return Object.assign({}, ...nodes);
+}
+
+async function rowsOfNode(client: pg.Client): Promise<Record<string, string[]>> {
+  const isCitus = inject('citus') !== null;
+  // Citus hides the tables that hold the rows from whoever did not ask for them.
+  if (isCitus) await client.query('set citus.override_table_visibility = off');
+  const tables = await client.query<{ name: string }>(
+    `select c.oid::regclass::text as name from pg_class c
+     where c.relnamespace = 'public'::regnamespace and c.relkind = 'r'
+       and c.relname !~ '^(record_counts|record_count_changes|rejection_kinds|rejection_count_changes|interaction_partitions|leases|api_keys)(_[0-9]+)?$'
+       ${isCitus ? 'and not exists (select from pg_dist_partition where logicalrelid = c.oid)' : ''}
+     order by 1`,
+  );
+  const rows: Record<string, string[]> = {};
+  for (const { name } of tables.rows) {
+    const found = await client.query<{ row: string }>(
+      `select concat_ws(' ', ctid, xmin, t::text) as row from only ${name} t order by ctid`,
     );
-    const rows: Record<string, string[]> = {};
-    for (const { name } of tables.rows) {
-      const found = await client.query<{ row: string }>(
-        `select concat_ws(' ', ctid, xmin, t::text) as row from only ${name} t order by ctid`,
-      );
-      rows[name] = found.rows.map(({ row }) => row);
-    }
-    return rows;
-  });
+    rows[name] = found.rows.map(({ row }) => row);
+  }
+  return rows;
+}
+
+/** How many sessions wait for a lock in the database, on whichever node. */
+export async function countWaiting(databaseUrl: string): Promise<number> {
+  const [row] = await queryDatabase<{ count: number }>(
+    databaseUrl,
+    `select count(*)::integer as count from ${inject('citus') ? 'citus_stat_activity' : 'pg_stat_activity'}
+     where datname = current_database() and wait_event_type = 'Lock'`,
+  );
+  return row?.count ?? 0;
+}
+
+/** How many deadlocks there were in the database, on whichever node. A connection tells what it counted when it is closed. */
+export async function countDeadlocks(databaseUrl: string): Promise<number> {
+  const nodes = await Promise.all(
+    onEveryNode(databaseUrl).map((url) =>
+      queryDatabase<{ count: number }>(
+        url,
+        `select pg_stat_get_db_deadlocks(oid)::integer as count from pg_database where datname = current_database()`,
+      ),
+    ),
+  );
+  return nodes.flat().reduce((sum, { count }) => sum + count, 0);
+}
+
+/** The database on each node of a Citus cluster; elsewhere there is one. */
+function onEveryNode(databaseUrl: string): string[] {
+  const { pathname } = new URL(databaseUrl);
+  return inject('citus')?.nodes.map((node) => new URL(pathname, node).href) ?? [databaseUrl];
 }
 
 /** How many of these ids are stored in the table. */
