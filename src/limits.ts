@@ -179,6 +179,10 @@ export const limits = {
   // Keys, and what each organisation may take
 
   keyChangesIntervalMs: 2_000,
+  /** How often a Citus coordinator is asked which worker has what. */
+  nodesIntervalMs: 2_000,
+  /** For so long no connection is tried to a worker that has refused one. */
+  nodeLeftAloneMs: 10_000,
   /** If polling for key changes has failed for this long, cached keys are no longer trusted. */
   keyChangesUnknownMs: 4_000,
   keyUseNotedMs: 60_000,

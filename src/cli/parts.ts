@@ -8,6 +8,8 @@ import { RequestLimits } from '../keys/request-limits.ts';
 import type { SharedCounts } from '../keys/shared-counts.ts';
 import { limits } from '../limits.ts';
 import type { Metrics } from '../metrics/metrics.ts';
+import { NodePools } from '../postgres/node-pools.ts';
+import { OwningNodes } from '../postgres/owning-nodes.ts';
 import { createPool, type OwnPool } from '../postgres/pool.ts';
 import { Readiness } from '../postgres/readiness.ts';
 import { SharedPool } from '../postgres/shared-pool.ts';
@@ -23,7 +25,7 @@ export function createParts(
   sharedCounts?: SharedCounts,
   metrics?: Metrics,
   traces?: Traces,
-): Parts & { readonly pools: Readonly<Record<string, OwnPool>> } {
+): Parts & { readonly pools: Readonly<Record<string, OwnPool>>; readonly owners: OwningNodes | undefined } {
   const keyPool = createPool(
     {
       ...config,
@@ -34,18 +36,19 @@ export function createParts(
     // A look-up is shared by requests, and made in whichever of them comes first: no trace of one of them.
     { statements: statementEvents(metrics, undefined) },
   );
-  const writerPool = createPool(
-    { ...config, databaseConnectionsMax: limits.interactionWritersMax },
-    () => {},
-    {
-      plansOnce: true,
-      statements: statementEvents(metrics, traces),
-    },
+  // Behind a pooler nobody knows the workers' addresses.
+  const owners = config.databasePooler ? undefined : new OwningNodes(pool, 'tenants');
+  const forRequests = { plansOnce: true, statements: statementEvents(metrics, traces) };
+  const ofWriter = { ...config, databaseConnectionsMax: limits.interactionWritersMax };
+  const writerPool = createPool(ofWriter, () => writer.forgetKnown(), forRequests);
+  const writerPools = new NodePools(writerPool, owners, (node) =>
+    createPool(at(node, ofWriter), () => writer.forgetKnown(), forRequests),
   );
-  const writer = new InteractionWriter(writerPool, (rows) => metrics?.flushed(rows), traces);
+  const writer = new InteractionWriter(writerPools, (rows) => metrics?.flushed(rows), traces);
   const checker = new UploadChecker();
   const keys = new KnownKeys(keyPool, () => writer.forgetKnown());
-  const sharedPool = new SharedPool(pool);
+  const pools = new NodePools(pool, owners, (node) => createPool(at(node, config), () => {}, forRequests));
+  const sharedPool = new SharedPool(pools);
   const uploadsStall = new StallWatch();
   const readiness = new Readiness(config, {
     uploads: uploadsStall,
@@ -60,6 +63,7 @@ export function createParts(
     pools: { requests: pool, interactions: writerPool, keys: keyPool },
     pool: sharedPool,
     keys,
+    owners,
     failedKeys: new FailedKeys(config.failedKeysPerMinuteMax),
     requestLimits: new RequestLimits(config, sharedCounts),
     bytesInFlight: new BytesInFlight(config),
@@ -68,9 +72,17 @@ export function createParts(
     readiness,
     uploadsStall,
     async close() {
-      await Promise.all([checker.close(), writer.close(), keyPool.end(), readiness.close()]);
+      await Promise.all([checker.close(), writer.close(), pools.close(), readiness.close()]);
+      await Promise.all([writerPool.end(), keyPool.end()]);
     },
   };
+}
+
+/** The same database, on a worker. */
+function at(node: string, config: Config): Config {
+  const url = new URL(config.databaseUrl);
+  url.host = node;
+  return { ...config, databaseUrl: url.href };
 }
 
 /** What a pool is given to tell of its statements, where anybody asks. */

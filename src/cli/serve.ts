@@ -93,6 +93,8 @@ async function start(
   onStop(() => shared?.close());
   const parts = createParts(config, pool, shared, metrics, traces);
   onStop(() => parts.close());
+  const stopAsking = parts.owners?.watch();
+  onStop(() => stopAsking?.());
   const app = await buildApp(parts, certificate);
   onStop(() => app.close());
   log = app.log;

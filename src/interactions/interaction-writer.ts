@@ -1,6 +1,7 @@
 import { RequestError } from '../errors.ts';
 import { limits } from '../limits.ts';
-import { type Client, isUnavailable, leavesOutcomeOpen, type OwnPool } from '../postgres/pool.ts';
+import type { NodePools } from '../postgres/node-pools.ts';
+import { type Client, isUnavailable, leavesOutcomeOpen } from '../postgres/pool.ts';
 import { StallWatch } from '../postgres/stall-watch.ts';
 import { inOneTransaction } from '../postgres/transactions.ts';
 import { itemTypes } from '../registry/interaction.ts';
@@ -37,13 +38,14 @@ interface Found {
  * connections, so that no upload is ahead of it.
  */
 export class InteractionWriter {
-  readonly #pool: OwnPool;
+  readonly #pools: NodePools;
   #known = new KnownIds();
   readonly #waiting = new Map<string, Waiting[]>();
   #waitingCount = 0;
   /** Those that wait and those that are being written. */
   #count = 0;
-  #writing = 0;
+  /** How many flushes are under way to each node; undefined is the coordinator, or the only server there is. */
+  readonly #writing = new Map<string | undefined, number>();
   #scheduled = false;
 
   /** Whether flushes end. */
@@ -51,11 +53,10 @@ export class InteractionWriter {
   readonly #onFlush: (rows: number) => void;
   readonly #traces: Traces | undefined;
 
-  constructor(pool: OwnPool, onFlush: (rows: number) => void = () => {}, traces?: Traces) {
-    this.#pool = pool;
+  constructor(pools: NodePools, onFlush: (rows: number) => void = () => {}, traces?: Traces) {
+    this.#pools = pools;
     this.#traces = traces;
     this.#onFlush = onFlush;
-    pool.on('error', () => this.forgetKnown());
   }
 
   /** Those in the queue and those that are being written. */
@@ -76,7 +77,8 @@ export class InteractionWriter {
       if (others) others.push(one);
       else this.#waiting.set(added.organisationId, [one]);
       this.#waitingCount++;
-      if (this.#waitingCount >= limits.interactionsAtOnce && this.#isFree()) this.#writeNext();
+      const node = this.#pools.ownerOf(added.organisationId);
+      if (this.#waitingCount >= limits.interactionsAtOnce && this.#isFree(node)) this.#writeNext(node);
       else this.#schedule();
     });
   }
@@ -87,19 +89,26 @@ export class InteractionWriter {
     this.#scheduled = true;
     setImmediate(() => {
       this.#scheduled = false;
-      while (this.#waiting.size > 0 && this.#isFree()) this.#writeNext();
+      for (const organisationId of this.#waiting.keys()) {
+        const node = this.#pools.ownerOf(organisationId);
+        while (this.#waiting.has(organisationId) && this.#isFree(node)) this.#writeNext(node);
+      }
     });
   }
 
-  #isFree(): boolean {
-    return this.#writing < limits.interactionWritersMax;
+  #isFree(node: string | undefined): boolean {
+    return (this.#writing.get(node) ?? 0) < limits.interactionWritersMax;
   }
 
-  /** Takes the organisations that have waited longest, as many as a transaction may hold rows. */
-  #writeNext(): void {
+  /**
+   * Takes the organisations of a node that have waited longest, as many as a transaction may hold rows. One commit is for
+   * one node, so that a worker that is away fails nobody else's, and none has to be in two phases.
+   */
+  #writeNext(node: string | undefined): void {
     const groups: Group[] = [];
     let room: number = limits.interactionsPerStatementMax;
     for (const [organisationId, all] of this.#waiting) {
+      if (this.#pools.ownerOf(organisationId) !== node) continue;
       const waiting = all.splice(0, room);
       groups.push({ organisationId, waiting });
       this.#waiting.delete(organisationId);
@@ -110,39 +119,39 @@ export class InteractionWriter {
     const taken = limits.interactionsPerStatementMax - room;
     this.#waitingCount -= taken;
     this.#onFlush(taken);
-    this.#writing++;
-    void this.#flush(groups).finally(() => {
-      this.#writing--;
+    this.#writing.set(node, (this.#writing.get(node) ?? 0) + 1);
+    void this.#flush(node, groups).finally(() => {
+      this.#writing.set(node, (this.#writing.get(node) ?? 0) - 1);
       this.#count -= taken;
       if (this.#waiting.size > 0) this.#schedule();
     });
   }
 
   /** It runs in whichever request came last, and is written for all of them. */
-  #flush(groups: readonly Group[]): Promise<void> {
-    const write = () => this.#writeGroups(groups);
+  #flush(node: string | undefined, groups: readonly Group[]): Promise<void> {
+    const write = () => this.#writeGroups(node, groups);
     if (!this.#traces) return write();
     const callers = groups.flatMap(({ waiting }) => waiting.map(({ caller }) => caller));
     return this.#traces.flush(callers, write);
   }
 
-  async #writeGroups(groups: readonly Group[]): Promise<void> {
+  async #writeGroups(node: string | undefined, groups: readonly Group[]): Promise<void> {
     try {
-      const notWritten = await this.stallWatch.run(() => this.#insert(groups));
+      const notWritten = await this.stallWatch.run(() => this.#insert(node, groups));
       for (const { waiting } of groups)
         for (const { added, resolve } of waiting) resolve(!notWritten.has(added));
     } catch (error) {
       // A failed statement wrote nothing. One row may be the cause: each organisation is retried by itself, then each row.
       const parts = isUnavailable(error) || error instanceof RequestError ? [] : partsOf(groups);
-      if (parts.length > 1) for (const part of parts) await this.#writeGroups([part]);
+      if (parts.length > 1) for (const part of parts) await this.#writeGroups(node, [part]);
       else for (const { reject } of groups.flatMap(({ waiting }) => waiting)) reject(error);
     }
   }
 
   /** Returns those that were not written, for their item or their student does not exist. */
-  async #insert(groups: readonly Group[]): Promise<ReadonlySet<NewInteraction>> {
+  async #insert(node: string | undefined, groups: readonly Group[]): Promise<ReadonlySet<NewInteraction>> {
     // Until a connection is had nothing can have been written; once the statement is on its way, only the answer tells.
-    const client = await this.#pool.connect();
+    const client = await this.#pools.connect(node);
     const known = this.#known;
     const statements = groups.flatMap((group) => statementsOf(group, known));
     try {
@@ -164,7 +173,7 @@ export class InteractionWriter {
   }
 
   async close(): Promise<void> {
-    await this.#pool.end();
+    await this.#pools.close();
   }
 }
 

@@ -1,6 +1,7 @@
 import { limits } from '../limits.ts';
 import { Turns } from '../turns.ts';
-import { type Client, isUnavailable, type OwnPool, type Pool } from './pool.ts';
+import type { NodePools } from './node-pools.ts';
+import { type Client, isUnavailable, type Pool } from './pool.ts';
 
 /**
  * The connections that all organisations share. They take turns, and none has more than a share at once, so that whatever
@@ -8,14 +9,14 @@ import { type Client, isUnavailable, type OwnPool, type Pool } from './pool.ts';
  * says nothing about the database.
  */
 export class SharedPool {
-  readonly #pool: OwnPool;
+  readonly #pools: NodePools;
   readonly #turns: Turns;
   #inUse = 0;
   #allInUseSinceMs = 0;
 
-  constructor(pool: OwnPool) {
-    const atOnce = pool.options.max;
-    this.#pool = pool;
+  constructor(pools: NodePools) {
+    const atOnce = pools.max;
+    this.#pools = pools;
     this.#turns = new Turns({
       atOnce,
       perOrganisationMax: Math.max(1, Math.floor(atOnce * limits.connectionShareMax)),
@@ -31,11 +32,19 @@ export class SharedPool {
 
   /** For how long every connection has been in use and none has come back. */
   get stalledMs(): number {
-    return this.#inUse < this.#pool.options.max ? 0 : performance.now() - this.#allInUseSinceMs;
+    return this.#inUse < this.#pools.max ? 0 : performance.now() - this.#allInUseSinceMs;
   }
 
   for(organisationId: string): Pool {
-    const connect = () => this.#connect(organisationId);
+    return this.#poolOf(() => this.#connect(organisationId, undefined));
+  }
+
+  /** The same, for statements on the organisation's own rows alone: on Citus, past the coordinator to the worker that has them. */
+  atOwner(organisationId: string): Pool {
+    return this.#poolOf(() => this.#connect(organisationId, this.#pools.ownerOf(organisationId)));
+  }
+
+  #poolOf(connect: () => Promise<Client>): Pool {
     const query = async (...statement: Parameters<Client['query']>) => {
       const client = await connect();
       try {
@@ -50,10 +59,10 @@ export class SharedPool {
     return { connect, query } as unknown as Pool;
   }
 
-  async #connect(organisationId: string): Promise<Client> {
+  async #connect(organisationId: string, node: string | undefined): Promise<Client> {
     const endTurn = await this.#beginTurn(organisationId);
     try {
-      const client = await this.#pool.connect();
+      const client = await this.#pools.connect(node);
       const release = client.release.bind(client);
       client.release = (destroy) => {
         release(destroy);

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { NewInteraction } from '../../src/interactions/interaction-rows.ts';
 import { InteractionWriter } from '../../src/interactions/interaction-writer.ts';
 import { recordInteraction } from '../../src/interactions/record-interaction.ts';
+import { NodePools } from '../../src/postgres/node-pools.ts';
 import type { OwnPool } from '../../src/postgres/pool.ts';
 import { createTestApp, type TestApp } from '../support/app.ts';
 
@@ -21,7 +22,7 @@ class LateItem extends InteractionWriter {
   attempts = 0;
 
   constructor(pool: OwnPool, storeItem: () => Promise<unknown>) {
-    super(pool);
+    super(new NodePools(pool));
     this.#storeItem = storeItem;
   }
 

@@ -46,7 +46,7 @@ const record: Operation = {
     const { organisationId } = principalOf(call);
     const request = { organisationId, body: call.body, idempotencyKey: readIdempotencyKey(call) };
     const { interaction, warnings, isRepeated } = await call.step('record interaction', () =>
-      recordInteraction({ pool: pool.for(organisationId), writer }, request),
+      recordInteraction({ pool: pool.atOwner(organisationId), writer }, request),
     );
     const body = warnings.length > 0 ? { ...interaction, warnings } : interaction;
     return { status: 201, body, ...(isRepeated && { headers: idempotencyReplayed }) };

@@ -94,7 +94,7 @@ const replay: Operation = {
     const { requestId } = call;
     const { cursor, ...filter } = call.query;
     const replayed = await replayRejections(
-      { pool: pool.for(organisationId), checker },
+      { pool: pool.atOwner(organisationId), checker },
       {
         organisationId,
         keyId,

@@ -100,7 +100,7 @@ async function upload(type: ResourceType, call: Call, parts: Parts): Promise<Ans
   const { config, checker, requestLimits, metrics } = parts;
   const principal = principalOf(call);
   const { organisationId, keyId } = principal;
-  const pool = parts.pool.for(organisationId);
+  const pool = parts.pool.atOwner(organisationId);
   const { requestId } = call;
   const max = type === 'courses' ? config.coursesPerRequestMax : config.recordsPerRequestMax;
   const isDryRun = call.query.dry_run === true;

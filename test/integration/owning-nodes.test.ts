@@ -1,0 +1,142 @@
+import { randomUUID } from 'node:crypto';
+import { type AddressInfo, createServer } from 'node:net';
+import pg from 'pg';
+import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
+import { type Service, startService } from '../../src/cli/serve.ts';
+import { readConfig } from '../../src/config.ts';
+import { NodePools } from '../../src/postgres/node-pools.ts';
+import { OwningNodes } from '../../src/postgres/owning-nodes.ts';
+import { createPool } from '../../src/postgres/pool.ts';
+import { uuidHash } from '../../src/postgres/uuid-hash.ts';
+import { type Api, apiOf } from '../support/api.ts';
+import { createTestApp, type TestApp } from '../support/app.ts';
+import { unlimited } from '../support/built-server.ts';
+import { servingUrl } from '../support/database.ts';
+import { many, newTag } from '../support/new-records.ts';
+
+let test: TestApp;
+beforeAll(async () => {
+  test = await createTestApp();
+});
+afterAll(() => test.close());
+
+it('an id has the hash that PostgreSQL gives it', async () => {
+  const ids = many(1_000, () => randomUUID());
+  const { rows } = await test.pool.query<{ hash: number }>(
+    'select uuid_hash(id) as hash from unnest($1::uuid[]) with ordinality as i(id, at) order by at',
+    [ids],
+  );
+  expect(ids.map(uuidHash)).toEqual(rows.map(({ hash }) => hash));
+});
+
+it.skipIf(inject('citus') !== null)(
+  'on one PostgreSQL nobody owns anything, and it is asked once',
+  async () => {
+    const asked: string[] = [];
+    const pool = {
+      ...test.pool,
+      query: (text: string) => {
+        asked.push(text);
+        return test.pool.query(text);
+      },
+    };
+    const owners = new OwningNodes(pool as never, 'tenants');
+    await owners.watch()();
+    expect(asked).toHaveLength(1);
+    expect(owners.of(randomUUID())).toBeUndefined();
+  },
+);
+
+it('a worker that lets nobody in is left alone for a while, and the coordinator is asked in its place', async () => {
+  let tried = 0;
+  const closed = createServer((socket) => {
+    tried++;
+    socket.destroy();
+  });
+  await new Promise<void>((resolve) => closed.listen(0, '127.0.0.1', resolve));
+  const { port } = closed.address() as AddressInfo;
+  const pools = new NodePools(test.pool, undefined, (node) =>
+    createPool(readConfig({ DATABASE_URL: `postgres://somebody@${node}/nowhere` }), () => {}),
+  );
+  for (let time = 0; time < 2; time++) {
+    const client = await pools.connect(`127.0.0.1:${port}`);
+    expect((await client.query('select current_database() as name')).rows).toEqual([
+      { name: new URL(test.databaseUrl).pathname.slice(1) },
+    ]);
+    client.release();
+  }
+  expect(tried).toBe(1);
+  await pools.close();
+  closed.close();
+});
+
+describe.skipIf(inject('citus') === null)('on Citus', () => {
+  let service: Service;
+  let apis: Api[];
+  const organisationIds: string[] = [];
+
+  beforeAll(async () => {
+    service = await startService(
+      readConfig({
+        ...unlimited,
+        DATABASE_URL: servingUrl(test.databaseUrl),
+        PORT: '0',
+        LOG_LEVEL: 'silent',
+      }),
+    );
+    const made = await Promise.all(many(6, (at) => test.organisation(`organisation-${at}`)));
+    organisationIds.push(...made.map(({ organisationId }) => organisationId));
+    apis = made.map(({ key }) => apiOf(service.address, key));
+  });
+  afterAll(() => service.stop());
+
+  it('each organisation is at the node that Citus names', async () => {
+    const owners = new OwningNodes(test.pool, 'tenants');
+    await owners.ask();
+    expect(owners.nodes.size).toBe(2);
+    const ids = [...organisationIds, ...many(200, () => randomUUID())];
+    const { rows } = await test.pool.query<{ node: string }>(
+      `select nodename || ':' || nodeport as node
+       from unnest($1::uuid[]) with ordinality as i(id, at)
+       join pg_dist_placement on shardid = get_shard_id_for_distribution_column('tenants', id)
+       join pg_dist_node using (groupid) order by at`,
+      [ids],
+    );
+    expect(ids.map((id) => owners.of(id))).toEqual(rows.map(({ node }) => node));
+  });
+
+  it('uploads and interactions go straight to the workers, and what they store is read back', async () => {
+    const tags = apis.map(() => newTag());
+    const sent = { interaction_type: 'SHARE', item_type: 'TAG', event_timestamp: 1_700_000_000 };
+    const upload = () =>
+      Promise.all(
+        apis.map(async (api, at) => {
+          expect((await api.upload('tags', [tags[at] as object])).status).toBe(200);
+          const { status } = await api.post('/user-interactions', { ...sent, item_id: tags[at]?.tag_id });
+          expect(status).toBe(201);
+        }),
+      );
+    // Until the nodes are known it goes by way of the coordinator.
+    const reachesWorkers = async () => {
+      await upload();
+      return Promise.all((inject('citus')?.nodes.slice(1) ?? []).map(countSessions));
+    };
+    await expect
+      .poll(async () => (await reachesWorkers()).every((sessions) => sessions > 1), { timeout: 20_000 })
+      .toBe(true);
+    for (const [at, api] of apis.entries())
+      expect((await api.get(`/v1/data/tags/${tags[at]?.tag_id}`)).status).toBe(200);
+  });
+
+  /** Those of the service itself, not those that the coordinator has for it. */
+  async function countSessions(node: string): Promise<number> {
+    const client = new pg.Client({ connectionString: node });
+    await client.connect();
+    const { rows } = await client.query<{ count: number }>(
+      `select count(*)::integer as count from pg_stat_activity where application_name = 'intake-server' and datname = $1`,
+      [new URL(test.databaseUrl).pathname.slice(1)],
+    );
+    await client.end();
+    return rows[0]?.count ?? 0;
+  }
+});
