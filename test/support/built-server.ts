@@ -87,8 +87,9 @@ export async function startBuiltServer(
  * past it, straight to the workers.
  */
 function hasPooler(databaseUrl: string): boolean {
-  const isBetween = new URL(databaseUrl).port !== new URL(inject('postgresUrl')).port;
-  return inject('poolerPort') !== null || (inject('citus') !== null && isBetween);
+  const { port, pathname } = new URL(databaseUrl);
+  const isProxied = pathname.startsWith('/test_') && port !== new URL(inject('postgresUrl')).port;
+  return inject('poolerPort') !== null || (inject('citus') !== null && isProxied);
 }
 
 function listeningAddress(server: ChildProcess, log: string[]): Promise<string> {
