@@ -97,7 +97,11 @@ describe.skipIf(!pgBouncerIsInstalled)('behind PgBouncer in transaction mode', (
     const holder = new pg.Client({ connectionString: databaseUrl });
     await holder.connect();
     await holder.query('begin');
-    await holder.query('select from tags where tag_id = $1 for update', [tag.tag_id]);
+    const { rows } = await holder.query('select organisation_id from tags where tag_id = $1', [tag.tag_id]);
+    await holder.query('select from tags where organisation_id = $1 and tag_id = $2 for update', [
+      rows[0].organisation_id,
+      tag.tag_id,
+    ]);
     expectError(await upload({ ...tag, name: 'other' }), 503);
     await holder.query('rollback');
     await holder.end();

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, inject, it } from 'vitest';
 import { findReceipt } from '../../src/receipts/receipts.ts';
 import { uuidFloor } from '../../src/registry/uuid-v7.ts';
 import { createTestApp, type TestApp } from '../support/app.ts';
@@ -11,7 +11,8 @@ beforeAll(async () => {
 });
 afterAll(() => test.close());
 
-it('a receipt is found by the primary keys of the one week that its id names', async () => {
+// On Citus the workers do not hear that reading tables whole is forbidden.
+it.skipIf(inject('citus') !== null)('a receipt is found by the primary keys of the one week that its id names', async () => {
   let plan: string[] = [];
   const explaining = {
     query: async ({ text, values }: { text: string; values: string[] }) => {
