@@ -12,22 +12,25 @@ beforeAll(async () => {
 afterAll(() => test.close());
 
 // On Citus the workers do not hear that reading tables whole is forbidden.
-it.skipIf(inject('citus') !== null)('a receipt is found by the primary keys of the one week that its id names', async () => {
-  let plan: string[] = [];
-  const explaining = {
-    query: async ({ text, values }: { text: string; values: string[] }) => {
-      const client = await test.pool.connect();
-      // An empty partition is read whole, and rightly so; forbidding that shows which index there is.
-      await client.query('set enable_seqscan = off');
-      await client.query('set plan_cache_mode = force_custom_plan');
-      const { rows } = await client.query<{ 'QUERY PLAN': string }>(`explain ${text}`, values);
-      client.release(true);
-      plan = rows.map((row) => row['QUERY PLAN']);
-      return { rows: [] };
-    },
-  };
-  await findReceipt(explaining as never, organisationId, uuidFloor(Date.now()));
-  const scans = plan.filter((line) => / Scan /.test(line));
-  expect(scans).toHaveLength(1);
-  for (const scan of scans) expect(scan).toMatch(/using receipt\w+_pkey|using receipt\w+_request_id/);
-});
+it.skipIf(inject('citus') !== null)(
+  'a receipt is found by the primary keys of the one week that its id names',
+  async () => {
+    let plan: string[] = [];
+    const explaining = {
+      query: async ({ text, values }: { text: string; values: string[] }) => {
+        const client = await test.pool.connect();
+        // An empty partition is read whole, and rightly so; forbidding that shows which index there is.
+        await client.query('set enable_seqscan = off');
+        await client.query('set plan_cache_mode = force_custom_plan');
+        const { rows } = await client.query<{ 'QUERY PLAN': string }>(`explain ${text}`, values);
+        client.release(true);
+        plan = rows.map((row) => row['QUERY PLAN']);
+        return { rows: [] };
+      },
+    };
+    await findReceipt(explaining as never, organisationId, uuidFloor(Date.now()));
+    const scans = plan.filter((line) => / Scan /.test(line));
+    expect(scans).toHaveLength(1);
+    for (const scan of scans) expect(scan).toMatch(/using receipt\w+_pkey|using receipt\w+_request_id/);
+  },
+);
