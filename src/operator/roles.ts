@@ -1,6 +1,7 @@
 import type { Client, Pool } from '../postgres/pool.ts';
 import { tableOf } from '../records/tables.ts';
 import { resourceTypes } from '../registry/resources.ts';
+import { makeViews } from './analytics-views.ts';
 
 /**
  * Who may do what in the database: the service what it does and no more, the admin API and the command line what
@@ -30,16 +31,21 @@ const grants: Readonly<Record<string, readonly string[]>> = {
     'select on schema_migrations, schema_compatibility',
     'select, insert (target) on restores',
     'execute on function keys_can_be_trusted',
+    'select, insert, update, delete on analysts',
   ],
+  // Only the views: what they show of a table is all that an analyst sees of it.
+  intake_read: ['usage on schema public, analytics', 'select on all tables in schema analytics'],
+  intake_read_all: ['usage on schema public, analytics_all', 'select on all tables in schema analytics_all'],
 };
 
-/** Makes the roles where it may, and grants each that exists what it needs. Returns those that are missing. */
+/** Makes the views and, where it may, the roles; grants each that exists what it needs. Returns those that are missing. */
 export async function grantRoles(client: Client): Promise<string[]> {
   // Two at once would grant over each other.
   await client.query(`select pg_advisory_xact_lock(hashtext('intake roles'))`);
   const roles = Object.keys(grants);
   // All of them first: Citus makes no role in a transaction that has granted something.
   for (const role of await missingOf(client, roles)) await client.query(createRole(role));
+  await makeViews(client);
   const missing = await missingOf(client, roles);
   for (const role of roles.filter((one) => !missing.includes(one)))
     for (const right of grants[role] ?? []) await client.query(`grant ${right} to ${role}`);

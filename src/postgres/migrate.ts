@@ -54,11 +54,13 @@ export async function migrate(
   }
 }
 
-/** The migrations alter tables, which takes their owner. */
+/** The migrations alter tables, which takes their owner, and create a schema, which takes a right on the database. */
 async function refuseOtherLogin(pool: Pool): Promise<void> {
-  const { rows } = await pool.query<{ login: string; owner: string | null; may: boolean }>(
-    `select quote_ident(current_user) as login, quote_ident(pg_get_userbyid(c.relowner)) as owner,
-       coalesce(pg_has_role(c.relowner, 'usage'), has_schema_privilege('public', 'create')) as may
+  const { rows } = await pool.query<{ login: string; database: string; owner: string | null; may: boolean }>(
+    `select quote_ident(current_user) as login, quote_ident(current_database()) as database,
+       quote_ident(pg_get_userbyid(c.relowner)) as owner,
+       coalesce(pg_has_role(c.relowner, 'usage'), has_schema_privilege('public', 'create')
+         and has_database_privilege(current_database(), 'create')) as may
      from (select) as one left join pg_class c on c.oid = to_regclass($1)`,
     [migrationsTable],
   );
@@ -67,7 +69,7 @@ async function refuseOtherLogin(pool: Pool): Promise<void> {
   throw new MigrationRefused(
     row.owner === null
       ? `the login ${row.login} may not create tables in this database; run migrate as the owner of the database, or let ` +
-          `the owner run: grant create on schema public to ${row.login}`
+          `the owner run: grant create on schema public to ${row.login}; grant create on database ${row.database} to ${row.login}`
       : `the login ${row.login} does not own the tables; run migrate as their owner, ${row.owner}`,
   );
 }

@@ -115,7 +115,8 @@ describe('migrate as a login that', () => {
   it('may not create tables says what to grant, which is enough', async () => {
     const empty = await createEmptyDatabase();
     const said = await sentenceOf(['migrate'], asStranger(empty));
-    const grant = `grant create on schema public to "${login}"`;
+    const database = new URL(empty).pathname.slice(1);
+    const grant = `grant create on schema public to "${login}"; grant create on database ${database} to "${login}"`;
     expect(said).toMatch(new RegExp(`may not create tables in this database; .*${grant}$`));
     await queryDatabase(empty, grant);
     const { exitCode, stdout } = await runCommand(['migrate'], { DATABASE_URL: asStranger(empty) });

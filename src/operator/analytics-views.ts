@@ -1,0 +1,279 @@
+import { createHash } from 'node:crypto';
+import type { Client } from '../postgres/pool.ts';
+import { quote, tableOf } from '../records/tables.ts';
+import type { Field } from '../registry/fields.ts';
+import { interaction } from '../registry/interaction.ts';
+import { type Resource, type ResourceType, resources, resourceTypes } from '../registry/resources.ts';
+
+/** What analysts may read: one view for each record type, made from the registry, and a few that are written here. */
+export interface View {
+  readonly name: string;
+  readonly about: string;
+  readonly columns: readonly Column[];
+  /** The table whose rows it shows, called `r`, and what is joined to it. */
+  readonly from: string;
+}
+
+export interface Column {
+  readonly name: string;
+  readonly type: string;
+  readonly about: string;
+  /** Its value in SQL. */
+  readonly value: string;
+}
+
+const sqlTypes: Readonly<Record<Field['column'], string>> = {
+  uuid: 'uuid',
+  text: 'text',
+  date: 'date',
+  timestamptz: 'timestamp with time zone',
+  numeric: 'numeric',
+  float8: 'double precision',
+  bool: 'boolean',
+  jsonb: 'jsonb',
+};
+
+const organisationId: Column = {
+  name: 'organisation_id',
+  type: 'uuid',
+  about: 'the organisation that the row belongs to; part of every join',
+  value: 'r.organisation_id',
+};
+
+function columnOf([name, field]: [string, Field]): Column {
+  const type = field.references as ResourceType | undefined;
+  const refersTo = type && `the ${resources[type].singular}, in \`${tableOf(type).name}\``;
+  const { description } = field.schema as { description?: string };
+  return {
+    name,
+    type: sqlTypes[field.column],
+    about: refersTo ?? description ?? '',
+    value: `r.${quote(name)}`,
+  };
+}
+
+function recordsOf(type: ResourceType): View {
+  const { fields, singular }: Resource = resources[type];
+  const { name } = tableOf(type);
+  return {
+    name,
+    about: `One row a ${singular}.`,
+    columns: [
+      organisationId,
+      ...Object.entries(fields).map(columnOf),
+      {
+        name: 'stored_at',
+        type: sqlTypes.timestamptz,
+        about: 'when Intake last wrote the row: it was new, or something in it had changed',
+        value: 'r.stored_at',
+      },
+    ],
+    from: `public.${name} r`,
+  };
+}
+
+/** A left join by the whole primary key adds no row, and is not made where none of its columns is asked for. */
+function joined(table: string, alias: string, id: string, on: string): string {
+  return `left join public.${table} ${alias} on ${alias}.organisation_id = r.organisation_id and ${alias}.${id} = ${on}`;
+}
+
+const plainTransactions = recordsOf('transactions');
+const transactions: View = {
+  ...plainTransactions,
+  about: 'One row a transaction, with its shop, the categories of the shop, and the customer.',
+  columns: [
+    ...plainTransactions.columns,
+    { name: 'shop_name', type: 'text', about: 'of the shop, deleted or not', value: 's.name' },
+    {
+      name: 'category_ids',
+      type: 'uuid[]',
+      about: 'the categories of the shop today, by name; null where it has none',
+      value: 'k.category_ids',
+    },
+    {
+      name: 'category_names',
+      type: 'text[]',
+      about: 'their names, in the same order',
+      value: 'k.category_names',
+    },
+    {
+      name: 'customer_region',
+      type: 'text',
+      about: 'of the customer whose id is `student_id`; null where none is stored, like the four below',
+      value: 'c.region',
+    },
+    { name: 'customer_birthdate', type: 'date', about: 'date of birth', value: 'c.birthdate' },
+    { name: 'customer_gender', type: 'text', about: 'free text', value: 'c.gender' },
+    {
+      name: 'customer_institute_id',
+      type: 'uuid',
+      about: 'the institute, in `institutes`',
+      value: 'c.institute_id',
+    },
+    { name: 'customer_course_id', type: 'uuid', about: 'the course, in `courses`', value: 'c.course_id' },
+  ],
+  from: `${plainTransactions.from}
+    ${joined('shops', 's', 'shop_id', 'r.shop_id')}
+    ${joined('customers', 'c', 'customer_id', 'r.student_id')}
+    left join (
+      select l.organisation_id, l.shop_id, array_agg(g.category_id order by g.name, g.category_id) as category_ids,
+        array_agg(g.name order by g.name, g.category_id) as category_names
+      from public.shop_categories l
+      join public.categories g on g.organisation_id = l.organisation_id and g.category_id = l.category_id
+      where not l.is_deleted and not g.is_deleted
+      group by l.organisation_id, l.shop_id
+    ) k on k.organisation_id = r.organisation_id and k.shop_id = r.shop_id`,
+};
+
+/** `event_timestamp` is left out: it is `event_time` as it was sent, a number or a text. */
+const { event_timestamp: _, ...interactionFields } = interaction;
+const interactions: View = {
+  name: 'interactions',
+  about: 'One row an interaction. There are no deleted ones.',
+  columns: [
+    organisationId,
+    {
+      name: 'interaction_id',
+      type: 'uuid',
+      about: 'a UUIDv7, so in the order of receipt; filter by it to read some days only',
+      value: 'r.interaction_id',
+    },
+    ...Object.entries(interactionFields).map(columnOf),
+    {
+      name: 'event_time',
+      type: sqlTypes.timestamptz,
+      about: 'the instant at which it happened, as the sender says',
+      value: 'r.event_time',
+    },
+    {
+      name: 'received_at',
+      type: sqlTypes.timestamptz,
+      about: 'when Intake received it, to the millisecond; read from `interaction_id`',
+      value: `to_timestamp(('x' || translate(left(r.interaction_id::text, 13), '-', ''))::bit(48)::bigint / 1000.0)`,
+    },
+    {
+      name: 'item_name',
+      type: 'text',
+      about: 'the name of the shop, offer, tag or keyword, deleted or not',
+      value: 'coalesce(s.name, o.name, t.name, w.name)',
+    },
+    {
+      name: 'item_shop_id',
+      type: 'uuid',
+      about: 'the shop, or the shop of the offer; null for tags and keywords',
+      value: `case r.item_type when 'SHOP' then r.item_id else o.shop_id end`,
+    },
+  ],
+  from: `public.interactions r
+    ${joined('shops', 's', 'shop_id', `r.item_id and r.item_type = 'SHOP'`)}
+    ${joined('offers', 'o', 'offer_id', `r.item_id and r.item_type = 'OFFER'`)}
+    ${joined('tags', 't', 'tag_id', `r.item_id and r.item_type = 'TAG'`)}
+    ${joined('keywords', 'w', 'keyword_id', `r.item_id and r.item_type = 'KEYWORD'`)}`,
+};
+
+const organisations: View = {
+  name: 'organisations',
+  about: 'One row an organisation.',
+  columns: [
+    organisationId,
+    { name: 'slug', type: 'text', about: 'its short name, as in commands', value: 'r.slug' },
+    { name: 'name', type: 'text', about: 'its name', value: 'r.name' },
+  ],
+  from: 'public.organisations r',
+};
+
+const freshness: View = {
+  name: 'freshness',
+  about:
+    'One row a record type that has been uploaded. Counted in the background, so some seconds old; without interactions.',
+  columns: [
+    organisationId,
+    { name: 'type', type: 'text', about: 'the record type, as in the address of an upload', value: 'r.type' },
+    {
+      name: 'records',
+      type: 'bigint',
+      about: 'how many are stored, deleted ones included',
+      value: 'r.records',
+    },
+    {
+      name: 'newest_updated',
+      type: sqlTypes.timestamptz,
+      about: 'the latest `updated` of any of them',
+      value: 'r.newest_updated',
+    },
+    {
+      name: 'last_upload',
+      type: sqlTypes.timestamptz,
+      about: 'when a batch of them was last uploaded',
+      value: 'r.last_upload',
+    },
+  ],
+  from: 'public.record_counts r',
+};
+
+export const views: readonly View[] = [
+  interactions,
+  ...resourceTypes.map((type) => (type === 'transactions' ? transactions : recordsOf(type))),
+  organisations,
+  freshness,
+];
+
+/**
+ * The schemas, each with which rows its views show. A barrier keeps what an analyst writes, a function or a division by
+ * zero, from being computed on a row before the row has passed the filter. The organisation is a scalar subquery, which
+ * PostgreSQL runs once and looks up in an index like a constant; a function would run for every row.
+ */
+const schemas = [
+  {
+    schema: 'analytics',
+    options: 'with (security_barrier)',
+    where: 'where r.organisation_id = (select organisation_id from public.analyst_organisation)',
+  },
+  { schema: 'analytics_all', options: '', where: '' },
+];
+
+const literal = (text: string) => `'${text.replaceAll("'", "''")}'`;
+
+/** A view that only gains columns at its end is replaced, with all that was built on it; another is made anew. */
+function statementsOf({ name, about, columns, from }: View): string[] {
+  const selected = columns.map((column) => `${column.value} as ${quote(column.name)}`).join(', ');
+  return schemas.flatMap(({ schema, options, where }) => {
+    const view = `view ${schema}.${quote(name)}`;
+    const definition = `${view} ${options} as select ${selected} from ${from} ${where}`;
+    return [
+      `do $do$ begin
+        create or replace ${definition};
+      exception when invalid_table_definition then
+        drop ${view};
+        create ${definition};
+      end $do$`,
+      `comment on ${view} is ${literal(about)}`,
+      ...columns.map(
+        (column) =>
+          `comment on column ${schema}.${quote(name)}.${quote(column.name)} is ${literal(column.about)}`,
+      ),
+    ];
+  });
+}
+
+/**
+ * Makes the views as they are described here, unless they are so already: to replace a view is to wait for whoever reads
+ * it. The comment of the schema says which they are.
+ */
+export async function makeViews(client: Client): Promise<void> {
+  const statements = views.flatMap(statementsOf);
+  const mark = `views for analysts, ${createHash('sha256').update(statements.join('\n')).digest('hex')}`;
+  const { rows } = await client.query<{ mark: string | null; names: string[] }>(
+    `select obj_description('analytics'::regnamespace, 'pg_namespace') as mark,
+       array(select format('%I.%I', schemaname, viewname) from pg_views
+             where schemaname in ('analytics', 'analytics_all')) as names`,
+  );
+  const wanted = schemas.flatMap(({ schema }) => views.map(({ name }) => `${schema}.${name}`));
+  const names = rows[0]?.names ?? [];
+  if (rows[0]?.mark === mark && wanted.every((name) => names.includes(name))) return;
+  await client.query(`set local lock_timeout = '3s'`);
+  for (const name of names.filter((found) => !wanted.includes(found)))
+    await client.query(`drop view ${name}`);
+  await client.query(statements.join(';\n'));
+  await client.query(`comment on schema analytics is ${literal(mark)}`);
+}
