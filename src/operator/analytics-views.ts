@@ -43,13 +43,12 @@ const organisationId: Column = {
 function columnOf([name, field]: [string, Field]): Column {
   const type = field.references as ResourceType | undefined;
   const refersTo = type && `the ${resources[type].singular}, in \`${tableOf(type).name}\``;
-  const { description } = field.schema as { description?: string };
-  return {
-    name,
-    type: sqlTypes[field.column],
-    about: refersTo ?? description ?? '',
-    value: `r.${quote(name)}`,
+  const { description, enum: values } = field.schema as {
+    description?: string;
+    enum?: readonly (string | null)[];
   };
+  const about = refersTo ?? description ?? values?.filter((value) => value !== null).join(', ') ?? '';
+  return { name, type: sqlTypes[field.column], about, value: `r.${quote(name)}` };
 }
 
 function recordsOf(type: ResourceType): View {

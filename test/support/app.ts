@@ -20,14 +20,15 @@ export interface TestApp {
 }
 
 export async function createTestApp(): Promise<TestApp> {
-  const config = readConfig({ DATABASE_URL: await createTestDatabase(), LOG_LEVEL: 'silent', ...unlimited });
+  const databaseUrl = await createTestDatabase();
+  const config = readConfig({ DATABASE_URL: databaseUrl, LOG_LEVEL: 'silent', ...unlimited });
   const pool = createPool(config, () => {}, { plansOnce: true });
   const parts = createParts(config, pool);
   const app = await buildApp(parts);
   return {
     app,
     pool,
-    databaseUrl: config.databaseUrl,
+    databaseUrl,
     async organisation(slug) {
       const by = { actor: 'test' };
       const created = await createOrganisation(pool, by, slug, slug);
