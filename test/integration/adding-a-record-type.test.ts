@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { ChangedCopy, Instructions } from '../support/changed-copy.ts';
+import { queryDatabase } from '../support/query-database.ts';
 
 const page = new Instructions('docs/adding-a-record-type.md');
 const lastLineOfRegistry = '} satisfies Record<string, Resource>;';
@@ -49,6 +50,17 @@ it('a type is one entry and one migration, as the page says', async () => {
     { index: 2, field: 'expires', code: 'invalid_format' },
     { index: 3, field: 'offer_id', code: 'reference_not_found' },
   ]);
+});
+
+it('analysts have a view of the type without being told', async () => {
+  const [row] = await queryDatabase<{ columns: string }>(
+    copy.databaseUrl,
+    `select string_agg(attname, ' ' order by attnum) as columns from pg_attribute
+     where attrelid = 'analytics.vouchers'::regclass and has_table_privilege('intake_read', attrelid, 'select')`,
+  );
+  expect(row?.columns).toBe(
+    'organisation_id voucher_id shop_id offer_id code value expires created updated is_deleted stored_at',
+  );
 });
 
 it('the description of the API has the type without being told', () => {

@@ -57,7 +57,7 @@ const countOf = async (client: pg.Client, from: string, values: unknown[] = []) 
 /** The rows of which a view shows those of an organisation. */
 const rowsBehind = (view: string) =>
   view === 'freshness'
-    ? `(select organisation_id from record_counts union all select distinct organisation_id from interactions) as both`
+    ? `(select organisation_id from record_counts union all select distinct organisation_id from interactions) as rows_behind`
     : `public.${view}`;
 
 describe('an analyst of one organisation', () => {

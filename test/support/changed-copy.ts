@@ -34,10 +34,12 @@ export class Instructions {
 /** A copy of the project that a test changes, builds and runs, with a database of its own. */
 export class ChangedCopy {
   readonly folder = scratchCopy();
+  readonly databaseUrl: string;
   readonly #environment: NodeJS.ProcessEnv;
   #server: ChildProcess | undefined;
 
   constructor(databaseUrl: string) {
+    this.databaseUrl = databaseUrl;
     this.#environment = {
       ...process.env,
       DATABASE_URL: databaseUrl,
