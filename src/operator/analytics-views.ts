@@ -124,11 +124,6 @@ const transactions: View = {
     ) k on k.organisation_id = r.organisation_id and k.shop_id = r.shop_id`,
 };
 
-/** The first 48 bits of a UUIDv7 are milliseconds. PostgreSQL has a function for them from version 17 on. */
-function receivedAt(alias: string): string {
-  return `to_timestamp(('x' || translate(left(${alias}.interaction_id::text, 13), '-', ''))::bit(48)::bigint / 1000.0)`;
-}
-
 /** `event_timestamp` is left out: it is `event_time` as it was sent, a number or a text. */
 const { event_timestamp: _, ...interactionFields } = interaction;
 const interactions: View = {
@@ -153,7 +148,7 @@ const interactions: View = {
       name: 'received_at',
       type: sqlTypes.timestamptz,
       about: 'when Intake received it, to the millisecond; read from `interaction_id`',
-      value: receivedAt('r'),
+      value: `to_timestamp(('x' || translate(left(r.interaction_id::text, 13), '-', ''))::bit(48)::bigint / 1000.0)`,
     },
     {
       name: 'item_name',
@@ -186,50 +181,36 @@ const organisations: View = {
   from: 'public.organisations r',
 };
 
-/**
- * The newest interaction is looked up here, by the index: behind a barrier `order by … limit 1` would read all of them.
- */
 const freshness: View = {
   name: 'freshness',
   about:
-    'One row a record type that has been uploaded, and one for interactions. Counts are some seconds old.',
+    'One row a record type that has been uploaded. It is counted in the background, so some seconds old.',
   columns: [
     organisationId,
-    {
-      name: 'type',
-      type: 'text',
-      about: 'the record type, as in the address of an upload, or `interactions`',
-      value: 'r.type',
-    },
+    { name: 'type', type: 'text', about: 'the record type, as in the address of an upload', value: 'r.type' },
     {
       name: 'records',
       type: 'bigint',
-      about: 'how many are stored, deleted ones included; null for interactions',
+      about: 'how many are stored, deleted ones included',
       value: 'r.records',
     },
     {
       name: 'newest_updated',
       type: sqlTypes.timestamptz,
-      about: 'the latest `updated` of any of them; `event_time` of the last interaction',
+      about: 'the latest `updated` of any of them',
       value: 'r.newest_updated',
     },
     {
       name: 'last_upload',
       type: sqlTypes.timestamptz,
-      about: 'when a batch of them, or an interaction, was last received',
+      about: 'when a batch of them was last uploaded',
       value: 'r.last_upload',
     },
   ],
-  from: `(
-      select organisation_id, type, records, newest_updated, last_upload from public.record_counts
-      union all
-      select o.organisation_id, 'interactions', null, n.event_time, ${receivedAt('n')}
-      from public.organisations o cross join lateral (
-        select i.interaction_id, i.event_time from public.interactions i
-        where i.organisation_id = o.organisation_id order by i.interaction_id desc limit 1) n
-    ) r`,
+  from: 'public.record_counts r',
 };
 
+/** Views stay simple: joins by the organisation and an id are what Citus can do on each node. */
 export const views: readonly View[] = [
   interactions,
   ...resourceTypes.map((type) => (type === 'transactions' ? transactions : recordsOf(type))),

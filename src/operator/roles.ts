@@ -35,7 +35,13 @@ const grants: Readonly<Record<string, readonly string[]>> = {
   ],
   // Only the views: what they show of a table is all that an analyst sees of it.
   intake_read: ['usage on schema public, analytics', 'select on all tables in schema analytics'],
-  intake_read_all: ['usage on schema public, analytics_all', 'select on all tables in schema analytics_all'],
+  // Also what the views read, of which they hide no row: Citus reads it with the rights of who asks.
+  intake_read_all: [
+    'usage on schema public, analytics_all',
+    'select on all tables in schema analytics_all',
+    `select on ${resourceTypes.map((type) => tableOf(type).name).join(', ')}, interactions, record_counts`,
+    'select (organisation_id, slug, name) on organisations',
+  ],
 };
 
 /** Makes the views and, where it may, the roles; grants each that exists what it needs. Returns those that are missing. */

@@ -192,17 +192,6 @@ describe('on large tables', () => {
     }
   });
 
-  it('the newest interaction is read from the end of an index', async () => {
-    for (const { client, and } of askers()) {
-      const plan = await planOf(
-        client,
-        `select last_upload from freshness where type = 'interactions' ${and}`,
-      );
-      expect(plan).toMatch(/Index (Only )?Scan Backward using interactions_\w+_pkey/);
-      expect(plan).not.toMatch(/Sort|Seq Scan on interactions/);
-    }
-  });
-
   it('conditions on times are computed where the table is read', async () => {
     const plan = await planOf(
       anna,
