@@ -28,6 +28,8 @@ export interface Comparison {
   readonly intake: readonly number[];
   readonly ratios: readonly number[];
   readonly goal?: Goal;
+  /** Instead of a goal: at most so many times the yardstick and at least that part of it, or a full run fails. */
+  readonly within?: number;
   /** Far below the goal: under it something is broken, whatever the noise. */
   readonly floor?: number;
   readonly notes?: readonly string[];
@@ -88,8 +90,9 @@ export function percentile(values: readonly number[], share: number): number {
   return low + (high - low) * (at - Math.floor(at));
 }
 
-export function isMet({ ratios, goal }: Comparison): boolean | undefined {
-  if (!goal) return undefined;
+export function isMet({ ratios, goal, within }: Comparison): boolean | undefined {
   const ratio = median(ratios);
+  if (within !== undefined) return ratio <= within && ratio >= 1 / within;
+  if (!goal) return undefined;
   return 'atLeast' in goal ? ratio >= goal.atLeast : ratio <= goal.atMost;
 }

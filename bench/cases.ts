@@ -1,9 +1,11 @@
 import type { Case } from './case.ts';
 import { checkOnly } from './cases/check-only.ts';
+import { costs } from './cases/costs.ts';
 import { interactions } from './cases/interactions.ts';
 import { interactionsBesideUploads } from './cases/interactions-beside-uploads.ts';
 import { interactionsOrganisations } from './cases/interactions-organisations.ts';
 import { memory } from './cases/memory.ts';
+import { plan } from './cases/plan.ts';
 import { telemetry } from './cases/telemetry.ts';
 import { tenMillion } from './cases/ten-million.ts';
 import { types } from './cases/types.ts';
@@ -30,4 +32,6 @@ export const cases: readonly Case[] = [
   memory,
   telemetry,
   checkOnly,
+  plan,
+  costs,
 ];

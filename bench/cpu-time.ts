@@ -4,20 +4,29 @@ import type { Bench } from './case.ts';
 /** The unit of /proc on Linux. */
 const ticksPerSecond = 100;
 
+type Measured = Pick<Bench, 'service' | 'cluster'>;
+
+/** CPU seconds that the service and PostgreSQL have used so far, together. */
+export function cpuSeconds(measured: Measured): number {
+  const { service, postgres } = cpuSecondsOfEach(measured);
+  return service + postgres;
+}
+
 /**
- * CPU seconds that the service and PostgreSQL have used so far. Of PostgreSQL that is the first process, those of its
- * children that live, and those that ended, whose time the first process has inherited.
+ * The same apart. Of PostgreSQL that is the first process, those of its children that live, and those that ended, whose
+ * time the first process has inherited.
  */
-export function cpuSeconds({ service, cluster }: Pick<Bench, 'service' | 'cluster'>): number {
+export function cpuSecondsOfEach({ service, cluster }: Measured): { service: number; postgres: number } {
   const processes = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
-  let ticks = 0;
+  const ticks = { service: 0, postgres: 0 };
   for (const pid of processes) {
     const stat = readStat(pid);
     if (!stat) continue;
-    if (Number(pid) === service.pid || stat.parent === cluster.postmasterPid) ticks += stat.own;
-    if (Number(pid) === cluster.postmasterPid) ticks += stat.own + stat.ofEndedChildren;
+    if (Number(pid) === service.pid) ticks.service += stat.own;
+    if (stat.parent === cluster.postmasterPid) ticks.postgres += stat.own;
+    if (Number(pid) === cluster.postmasterPid) ticks.postgres += stat.own + stat.ofEndedChildren;
   }
-  return ticks / ticksPerSecond;
+  return { service: ticks.service / ticksPerSecond, postgres: ticks.postgres / ticksPerSecond };
 }
 
 interface Stat {

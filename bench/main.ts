@@ -1,5 +1,5 @@
 import { writeFileSync } from 'node:fs';
-import { type Bench, type Comparison, median } from './case.ts';
+import { type Bench, type Comparison, isMet, median } from './case.ts';
 import { cases } from './cases.ts';
 import { startCluster } from './cluster.ts';
 import { helpText, type Options, readOptions, UsageError } from './options.ts';
@@ -52,6 +52,7 @@ async function run(options: Options): Promise<void> {
   }
   if (options.plot) writeFileSync(options.plot, plotOf(comparisons));
   if (options.quick) failBelowFloor(comparisons);
+  else failOutside(comparisons);
 }
 
 /** What is being started is waited for, for only then can it be ended. */
@@ -70,6 +71,16 @@ function isBelowFloor({ ratios, floor }: Comparison): boolean {
 function failBelowFloor(comparisons: readonly Comparison[]): void {
   for (const { name, ratios, floor } of comparisons.filter(isBelowFloor)) {
     console.error(`${name}: ${median(ratios).toFixed(2)} is below the floor of ${floor}; something broke`);
+    process.exitCode = 1;
+  }
+}
+
+/** Small sizes on a busy machine are too noisy for this. */
+function failOutside(comparisons: readonly Comparison[]): void {
+  for (const comparison of comparisons) {
+    const { name, ratios, within } = comparison;
+    if (within === undefined || isMet(comparison)) continue;
+    console.error(`${name}: ${median(ratios).toFixed(2)} of the yardstick is not within ${within}`);
     process.exitCode = 1;
   }
 }

@@ -23,8 +23,12 @@ const style = `
     .grid { stroke: #3a424e; } .goal, .whisker { stroke: #f2f4f7; }
   }`;
 
-/** The ratio of each case as a bar, its goal as a tick, the rounds' extremes as a whisker. */
-export function plotOf(comparisons: readonly Comparison[]): string {
+/**
+ * The ratio of each case as a bar, its goal as a tick, the rounds' extremes as a whisker. Neither more nor less is better
+ * where something is to be within a range; those are left out.
+ */
+export function plotOf(all: readonly Comparison[]): string {
+  const comparisons = all.filter(({ within }) => within === undefined);
   const wantsLess = ({ goal }: Comparison) => goal !== undefined && 'atMost' in goal;
   const sections = [
     {

@@ -34,6 +34,8 @@ export interface Recipe {
   readonly seed: number;
   /** References are spread over so many ids. */
   readonly references?: number;
+  /** Records in a body, unless it is as many as an upload may hold. */
+  readonly perBody?: number;
   /** Changes one record after it is made; gets its number and its values by the registry's order. */
   readonly alter?: (number: number, values: Value[]) => void;
 }
@@ -112,7 +114,7 @@ export function bodiesOf(recipe: Recipe): Buffer[] {
   const names = fieldsOf(recipe.type);
   const asJson = (values: Value[]) =>
     JSON.stringify(Object.fromEntries(names.map((name, at) => [name, values[at]])));
-  return Array.from(inChunks(makeRecords(recipe), perBodyOf(recipe.type)), (records) =>
+  return Array.from(inChunks(makeRecords(recipe), recipe.perBody ?? perBodyOf(recipe.type)), (records) =>
     Buffer.from(`{"records":[${records.map(asJson).join(',')}]}`),
   );
 }

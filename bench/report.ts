@@ -6,14 +6,14 @@ import { settings } from './cluster.ts';
 export function tableOf(comparisons: readonly Comparison[]): string {
   const head = ['case', 'yardstick', 'reaches', 'through Intake', 'ratio (min-max)', 'goal', ''];
   const lines = comparisons.map((comparison) => {
-    const { name, yardstick, unit, bare, intake, ratios, goal } = comparison;
+    const { name, yardstick, unit, bare, intake, ratios } = comparison;
     return [
       name,
       yardstick,
       `${spread(bare, quantity)} ${unit}`,
       `${spread(intake, quantity)} ${unit}`,
       spread(ratios, (ratio) => ratio.toFixed(2)),
-      goal ? goalText(goal) : '',
+      aimOf(comparison),
       verdict(comparison),
     ];
   });
@@ -39,6 +39,11 @@ function spread(values: readonly number[], format: (value: number) => string): s
 function quantity(value: number): string {
   if (value >= 100) return Math.round(value).toLocaleString('en');
   return value.toPrecision(3);
+}
+
+function aimOf({ goal, within }: Comparison): string {
+  if (within !== undefined) return `${(1 / within).toFixed(2)} to ${within}`;
+  return goal ? goalText(goal) : '';
 }
 
 export function goalText(goal: Goal): string {

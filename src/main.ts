@@ -11,6 +11,7 @@ const commands: Record<string, () => Promise<{ run(args: string[]): Promise<void
   organisations: () => import('./cli/organisations.ts'),
   keys: () => import('./cli/keys.ts'),
   audit: () => import('./cli/audit.ts'),
+  plan: () => import('./cli/plan.ts'),
   'after-restore': () => import('./cli/after-restore.ts'),
   distribute: () => import('./cli/distribute.ts'),
   cluster: () => import('./cli/cluster.ts'),

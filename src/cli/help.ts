@@ -11,6 +11,7 @@ Commands
   organisations   create, list, suspend, resume and limit organisations
   keys            issue, list, rotate and revoke API keys
   audit           show who did what to organisations and keys
+  plan            reckon how many machines, processes and disks a size takes
   after-restore   revoke again what was revoked before the database was restored, and open it
   distribute      spread the tables over the workers of a Citus cluster
   cluster         show the nodes of a Citus cluster and the largest organisations, and move one
@@ -72,6 +73,16 @@ Permissions: data:write, data:write:<type>, data:read, interactions:write, inter
 Shows who did what to organisations and keys, the newest first, 100 entries by default. The log only grows.
 
   intake-server audit --organisation acme`,
+  plan: `intake-server plan --records-per-second <n> --interactions-per-second <n> --organisations <n> --retention <days>
+    [--records-per-request <n>]
+
+Reckons the CPU, processes, connections, memory and disk that a size takes, and the stage of docs/scaling.md that it is,
+from measured costs; what it assumes is printed too. Retention is for how many days of new data there must be room.
+Uploads hold 1,000 records each by default; small ones cost much more CPU for each record. It asks no database.
+
+  intake-server plan --records-per-second 500 --interactions-per-second 200 --organisations 50 --retention 365
+  intake-server plan --records-per-second 10 --interactions-per-second 0 --organisations 1 --retention 30 \\
+    --records-per-request 10`,
   'after-restore': `intake-server after-restore --audit <file>
 intake-server after-restore --revoke-all-keys
 

@@ -1,0 +1,86 @@
+import type { Bench } from './case.ts';
+import { cpuSecondsOfEach } from './cpu-time.ts';
+
+/** What some work took: seconds of CPU, and bytes of log and of tables. */
+export interface Usage {
+  readonly service: number;
+  readonly postgres: number;
+  readonly wal: number;
+  readonly records: number;
+  readonly recordKeys: number;
+  readonly interactions: number;
+  readonly receipts: number;
+}
+
+/** On empty tables, of which the pages that they have even so do not count. */
+export async function usageOf(bench: Bench, work: () => Promise<unknown>): Promise<Usage> {
+  await bench.cluster.clean('transactions', 'interactions', 'receipts', 'receipt_batches');
+  const before = await readings(bench);
+  await work();
+  const after = await readings(bench);
+  const names = Object.keys(before) as (keyof Usage)[];
+  return Object.fromEntries(names.map((name) => [name, after[name] - before[name]])) as unknown as Usage;
+}
+
+async function readings(bench: Bench): Promise<Usage> {
+  const cpu = cpuSecondsOfEach(bench);
+  const [sizes = {}] = await bench.cluster.query<Record<string, string>>(
+    `select pg_current_wal_lsn() - '0/0' as wal,
+            pg_table_size('transactions') as records,
+            pg_indexes_size('transactions') as "recordKeys",
+            ${totalSize('interactions')} as interactions,
+            ${totalSize('receipts')} + ${totalSize('receipt_batches')} as receipts`,
+  );
+  const bytes = Object.fromEntries(Object.entries(sizes).map(([name, size]) => [name, Number(size)]));
+  return { ...cpu, ...(bytes as Omit<Usage, keyof typeof cpu>) };
+}
+
+function totalSize(parent: string): string {
+  return `(select sum(pg_total_relation_size(inhrelid)) from pg_inherits where inhparent = '${parent}'::regclass)`;
+}
+
+const dayMs = 24 * 3_600_000;
+
+/**
+ * What the indexes take that a day of interactions gets when it is over, for each of them: those that are stored are
+ * copied two days back, and the service's own function builds the indexes anew.
+ */
+export async function indexingUsage({
+  cluster,
+  service,
+}: Bench): Promise<{ postgres: number; bytes: number }> {
+  const [day] = await cluster.query<{ name: string }>(
+    `select name from interaction_partitions
+     where uuid_floor(now() - interval '2 days') >= first_id and uuid_floor(now() - interval '2 days') < end_id`,
+  );
+  if (!day) throw new Error('there is no partition of two days ago');
+  const indexes = await cluster.query<{ name: string }>(
+    `select indexrelid::regclass::text as name from pg_index where indrelid = $1::regclass and not indisprimary`,
+    [day.name],
+  );
+  for (const { name } of indexes) await cluster.query(`drop index ${name}`);
+  await cluster.query('update interaction_partitions set is_indexed = false where name = $1', [day.name]);
+  const [columns] = await cluster.query<{ names: string }>(
+    `select string_agg(attname, ', ' order by attnum) as names from pg_attribute
+     where attrelid = 'interactions'::regclass and attnum > 0 and attname <> 'interaction_id'`,
+  );
+  await cluster.query(
+    `insert into interactions (interaction_id, ${columns?.names})
+     select overlay(interaction_id::text placing
+              regexp_replace(lpad(to_hex(('x' || left(replace(interaction_id::text, '-', ''), 12))::bit(48)::bigint - ${2 * dayMs}), 12, '0'), '(.{8})', '\\1-')
+              from 1)::uuid, ${columns?.names}
+     from interactions`,
+  );
+  const rows = Number((await cluster.query<{ count: string }>(`select count(*) from ${day.name}`))[0]?.count);
+  const bytes = () =>
+    cluster.query<{ size: string }>('select pg_indexes_size($1::regclass) as size', [day.name]);
+  const before = { cpu: cpuSecondsOfEach({ cluster, service }), size: Number((await bytes())[0]?.size) };
+  for (let isBuilt = true; isBuilt; ) {
+    const [built] = await cluster.query<{ built: boolean }>('select index_interaction_partition() as built');
+    isBuilt = built?.built === true;
+  }
+  return {
+    postgres: (cpuSecondsOfEach({ cluster, service }).postgres - before.cpu.postgres) / rows,
+    bytes: (Number((await bytes())[0]?.size) - before.size) / rows,
+  };
+}

@@ -1,0 +1,169 @@
+import { parseArgs } from 'node:util';
+import { limits } from '../limits.ts';
+import { assumed, type Capacity, type Demand, planCapacity, type Stage } from './capacity.ts';
+import { commandError } from './help.ts';
+import { measuredCosts } from './measured-costs.ts';
+
+/** How much of everything a size takes, reckoned from measured costs. It asks no database. */
+export async function run(args: string[]): Promise<void> {
+  const options = Object.fromEntries(
+    Object.keys(questions).map((name) => [name, { type: 'string' as const }]),
+  );
+  const values = parseArgs({ args, options }).values as Partial<Record<Question, string>>;
+  const read = (name: Question) => readNumber(name, values[name]);
+  const demand: Demand = {
+    recordsPerSecond: read('records-per-second'),
+    interactionsPerSecond: read('interactions-per-second'),
+    organisations: read('organisations'),
+    retentionDays: read('retention'),
+    recordsPerRequest:
+      values['records-per-request'] === undefined ? limits.recordsPerBatch : read('records-per-request'),
+  };
+  console.log(planText(demand, planCapacity(demand)));
+}
+
+/** What each number is, an example of it, and the least and the most that it can be. */
+const questions = {
+  'records-per-second': ['how many records are uploaded a second', 2_000, 0, 1e9],
+  'interactions-per-second': ['how many interactions are recorded a second', 500, 0, 1e8],
+  organisations: ['how many organisations send them', 200, 1, 1e9],
+  retention: ['for how many days of new data there must be room', 365, 1, 36_500],
+  'records-per-request': ['how many records an upload holds', 1_000, 1, 100_000],
+} as const;
+
+type Question = keyof typeof questions;
+
+function readNumber(name: Question, given: string | undefined): number {
+  const [meaning, example, least, most] = questions[name];
+  const remedy = `give ${meaning}, such as --${name} ${example}`;
+  if (given === undefined) throw commandError(`--${name} is missing; ${remedy}`);
+  const number = /^\d{1,10}$/.test(given) ? Number(given) : Number.NaN;
+  if (number >= least && number <= most) return number;
+  throw commandError(`--${name} must be a whole number from ${least} to ${most}, digits alone; ${remedy}`);
+}
+
+const sections: Readonly<Record<Stage, string>> = {
+  'one process': 'one-process',
+  'many processes': 'many-processes',
+  pooler: 'pooler',
+  Citus: 'citus',
+};
+
+function planText(demand: Demand, capacity: Capacity): string {
+  const { service, postgres, stage, disk } = capacity;
+  const tables = disk.filter(({ name }) => name !== 'WAL archive');
+  const size = [
+    `${count(demand.recordsPerSecond)} records a second in uploads of ${count(demand.recordsPerRequest)}`,
+    `${count(demand.interactionsPerSecond)} interactions a second`,
+    amount(demand.organisations, 'organisation'),
+    amount(demand.retentionDays, 'day'),
+  ];
+  const needs = [
+    ['Stage', `${stage}: docs/scaling.md#${sections[stage]}`],
+    [
+      'Service',
+      `${cores(service.cores)}; ${processesText(service.processes)}, ${bytes(service.memoryBytes)} of memory`,
+    ],
+    ['PostgreSQL', `${cores(postgres.cores)}; ${machinesText(capacity)}`],
+    ['Connections', connectionsText(capacity)],
+    ['Memory', memoryText(demand, capacity)],
+  ];
+  const room = [
+    ['Disk', 'a day', 'kept', ''],
+    ...disk.map(({ name, perDay, kept, days }) => [name, bytes(perDay), bytes(kept), amount(days, 'day')]),
+    [
+      'all but the WAL',
+      bytes(sum(tables.map(({ perDay }) => perDay))),
+      bytes(sum(tables.map(({ kept }) => kept))),
+      '',
+    ],
+  ];
+  const assumptions = assumptionsOf(capacity).map((line) => `- ${line}`);
+  return [
+    `For ${size.join(', ')}:`,
+    '',
+    ...table(needs),
+    '',
+    ...table(room),
+    '',
+    'Assumed',
+    ...assumptions,
+  ].join('\n');
+}
+
+function processesText(processes: number): string {
+  return processes === 1 ? '1 process, or 2 to restart without a gap' : `${count(processes)} processes`;
+}
+
+function machinesText({ stage, postgres: { machines, machinesFor } }: Capacity): string {
+  return stage === 'Citus'
+    ? `a coordinator and ${count(machines)} workers, because of the ${machinesFor}`
+    : '1 machine';
+}
+
+function connectionsText({ connections, sessions, stage }: Capacity): string {
+  if (stage === 'pooler') return `${count(connections)} to PgBouncer, ${sessions} from there to PostgreSQL`;
+  return connections > 90
+    ? `${count(connections)}; raise max_connections, which is 100 by default`
+    : count(connections);
+}
+
+function memoryText({ recordsPerSecond }: Demand, { postgres: { keyBytes, machines } }: Capacity): string {
+  if (keyBytes < 1e9) return 'little: the keys of all records are below 1 GB';
+  const each = machines === 1 ? '' : `, ${bytes(keyBytes / machines)} on each worker`;
+  return `${bytes(keyBytes)} for PostgreSQL to cache the keys of all records${each}; with less, up to ${count(recordsPerSecond)} random reads a second`;
+}
+
+function assumptionsOf({ stage }: Capacity): string[] {
+  const { measuredOn, onCitus } = measuredCosts;
+  return [
+    `CPU as measured on ${measuredOn}; in a checkout, npm run bench -- plan compares it with your machine`,
+    'the rates hold day and night; for a peak, read the CPU, and for the average, the disk',
+    'every record is new and has 15 fields; one that is sent again unchanged takes 0.7 of the CPU, and no disk',
+    `no core is planned above ${assumed.coreShareMax * 100} %; a machine for PostgreSQL has ${assumed.coresPerMachine} cores and ${bytes(assumed.diskBytesPerMachine)}`,
+    'WAL without full-page images; on a large table each record can add up to 8 kB after a checkpoint',
+    `receipts go after ${limits.receiptsKeptDays} days, by the week; Intake removes no records and no interactions`,
+    'not counted: a standby (as much again as PostgreSQL), base backups, exports and other reading',
+    ...(stage === 'Citus'
+      ? [
+          `on Citus PostgreSQL takes ${onCitus.record} times the CPU for a record and ${onCitus.interaction} times for an interaction`,
+          'organisations are of about the same size; the largest fits on one worker',
+        ]
+      : []),
+  ];
+}
+
+/** Columns of the same width. */
+function table(rows: readonly (readonly string[])[]): string[] {
+  const widths = rows[0]?.map((_, at) => Math.max(...rows.map((row) => (row[at] ?? '').length))) ?? [];
+  return rows.map((row) =>
+    row
+      .map((cell, at) => cell.padEnd(widths[at] ?? 0))
+      .join('  ')
+      .trimEnd(),
+  );
+}
+
+function sum(numbers: readonly number[]): number {
+  return numbers.reduce((total, number) => total + number, 0);
+}
+
+function amount(number: number, unit: string): string {
+  return `${count(number)} ${unit}${number === 1 ? '' : 's'}`;
+}
+
+function count(number: number): string {
+  return number.toLocaleString('en');
+}
+
+/** Two digits that mean something; below a hundredth it is not worth a figure. */
+function cores(number: number): string {
+  if (number < 0.01) return 'under 0.01 cores';
+  return `${Number(number.toPrecision(2)).toLocaleString('en')} cores`;
+}
+
+function bytes(number: number): string {
+  const units = ['B', 'kB', 'MB', 'GB', 'TB', 'PB', 'EB'];
+  const power = Math.min(units.length - 1, number < 1 ? 0 : Math.floor(Math.log10(number) / 3));
+  return `${Number((number / 1_000 ** power).toPrecision(2)).toLocaleString('en')} ${units[power]}`;
+}
