@@ -17,19 +17,21 @@ export type Stage = 'one process' | 'many processes' | 'pooler' | 'Citus';
 
 export interface Capacity {
   readonly stage: Stage;
-  readonly service: { readonly cores: number; readonly processes: number; readonly memoryBytes: number };
+  readonly service: { readonly cores: number; readonly processes: number };
   readonly postgres: {
     readonly cores: number;
     /** One, or the workers of a Citus cluster; its coordinator comes on top. */
     readonly machines: number;
+    /** Of a Citus cluster: at least two for each worker, so that one can be moved away. */
+    readonly shards: number;
     /** What asks for so many of them. */
     readonly machinesFor: 'CPU' | 'disk';
     /** The primary keys of all records, which clients' ids hit at random. */
     readonly keyBytes: number;
   };
-  /** What the processes open, and what PostgreSQL has of them. */
+  /** What the processes open at most to PostgreSQL, its pooler or its coordinator. */
   readonly connections: number;
-  readonly sessions: number;
+  readonly connectionsPerWorker: number;
   readonly disk: readonly DiskPart[];
 }
 
@@ -51,18 +53,18 @@ export const assumed = {
   sessionsMax: 200,
   /** Of PgBouncer, as docs/operating.md sets it up. */
   poolerSessions: 40,
+  /** As `distribute` makes them. */
+  shards: 32,
   /** How long the write-ahead log is kept beside base backups. */
   walKeptDays: 7,
 } as const;
 
 const secondsPerDay = 86_400;
 const micro = 1e-6;
+/** Uploads and interactions go to the worker that has the organisation; the rest, with /health/ready, to one place. */
+const connectionsForData = settings.databaseConnectionsMax[1].fallback + limits.interactionWritersMax;
 const connectionsPerProcess =
-  settings.databaseConnectionsMax[1].fallback +
-  limits.interactionWritersMax +
-  limits.keyConnectionsMax +
-  limits.maintenanceConnectionsMax +
-  1; // For /health/ready.
+  connectionsForData + limits.keyConnectionsMax + limits.maintenanceConnectionsMax + 1;
 
 export function planCapacity(demand: Demand): Capacity {
   const disk = diskOf(demand);
@@ -74,16 +76,18 @@ export function planCapacity(demand: Demand): Capacity {
   const isSpread = machinesFor(cores, disk.kept).machines > 1;
   const spreadCores = uploads * costs.onCitus.record + interactions * costs.onCitus.interaction;
   const needed = isSpread ? spreadCores : cores;
+  const machines = machinesFor(needed, disk.kept);
   return {
     stage: stageOf(isSpread, isPooled, service.processes),
     service,
     postgres: {
       cores: needed,
-      ...machinesFor(needed, disk.kept),
+      ...machines,
+      shards: Math.max(assumed.shards, 2 ** Math.ceil(Math.log2(2 * machines.machines))),
       keyBytes: demand.recordsPerSecond * secondsPerDay * demand.retentionDays * costs.stored.record.key,
     },
     connections,
-    sessions: isPooled && !isSpread ? assumed.poolerSessions : connections,
+    connectionsPerWorker: service.processes * connectionsForData,
     disk: disk.parts,
   };
 }
@@ -103,7 +107,7 @@ function serviceOf(demand: Demand): Capacity['service'] {
   // The more processes share the interactions, the fewer of them share a commit, so that the sum grows with each.
   let processes = 1;
   while (coresOf(processes) > processes * assumed.coreShareMax) processes++;
-  return { cores: coresOf(processes), processes, memoryBytes: processes * costs.processBytes };
+  return { cores: coresOf(processes), processes };
 }
 
 function coresFor(demand: Demand, processes: number, part: Part): { uploads: number; interactions: number } {

@@ -60,13 +60,10 @@ function planText(demand: Demand, capacity: Capacity): string {
   ];
   const needs = [
     ['Stage', `${stage}: docs/scaling.md#${sections[stage]}`],
-    [
-      'Service',
-      `${cores(service.cores)}; ${processesText(service.processes)}, ${bytes(service.memoryBytes)} of memory`,
-    ],
+    ['Service', `${cores(service.cores)}; ${processesText(service.processes)}`],
     ['PostgreSQL', `${cores(postgres.cores)}; ${machinesText(capacity)}`],
+    ['', readsText(demand, capacity)],
     ['Connections', connectionsText(capacity)],
-    ['Memory', memoryText(demand, capacity)],
   ];
   const room = [
     ['Disk', 'a day', 'kept', ''],
@@ -92,26 +89,27 @@ function planText(demand: Demand, capacity: Capacity): string {
 }
 
 function processesText(processes: number): string {
-  return processes === 1 ? '1 process, or 2 to restart without a gap' : `${count(processes)} processes`;
+  const many = processes === 1 ? '1 process (2 to restart without a gap)' : `${count(processes)} processes`;
+  return `${many} with ${bytes(measuredCosts.processBytes)} of memory each`;
 }
 
-function machinesText({ stage, postgres: { machines, machinesFor } }: Capacity): string {
-  return stage === 'Citus'
-    ? `a coordinator and ${count(machines)} workers, because of the ${machinesFor}`
-    : '1 machine';
+function machinesText({ stage, postgres: { machines, machinesFor, shards } }: Capacity): string {
+  if (stage !== 'Citus') return '1 machine';
+  return `a coordinator and ${count(machines)} workers because of the ${machinesFor}, ${shards} shards`;
 }
 
-function connectionsText({ connections, sessions, stage }: Capacity): string {
-  if (stage === 'pooler') return `${count(connections)} to PgBouncer, ${sessions} from there to PostgreSQL`;
-  return connections > 90
-    ? `${count(connections)}; raise max_connections, which is 100 by default`
-    : count(connections);
+function connectionsText({ connections, connectionsPerWorker, stage }: Capacity): string {
+  const some = count(connections);
+  if (stage === 'Citus')
+    return `up to ${some} at the coordinator and ${count(connectionsPerWorker)} at each worker; DATABASE_CONNECTIONS_MAX bounds them`;
+  if (stage === 'pooler') return `${some} to PgBouncer, ${assumed.poolerSessions} from there to PostgreSQL`;
+  return connections > 90 ? `${some}; raise max_connections, which is 100 by default` : some;
 }
 
-function memoryText({ recordsPerSecond }: Demand, { postgres: { keyBytes, machines } }: Capacity): string {
-  if (keyBytes < 1e9) return 'little: the keys of all records are below 1 GB';
-  const each = machines === 1 ? '' : `, ${bytes(keyBytes / machines)} on each worker`;
-  return `${bytes(keyBytes)} for PostgreSQL to cache the keys of all records${each}; with less, up to ${count(recordsPerSecond)} random reads a second`;
+/** Ids of records are random: each new one changes a page of the primary key that may have to be read first. */
+function readsText({ recordsPerSecond }: Demand, { postgres: { keyBytes, machines } }: Capacity): string {
+  const each = machines === 1 ? '' : `, or ${bytes(keyBytes / machines)} on each worker`;
+  return `up to ${count(recordsPerSecond)} random reads a second, unless ${bytes(keyBytes)} of memory hold the keys of all records${each}`;
 }
 
 function assumptionsOf({ stage }: Capacity): string[] {

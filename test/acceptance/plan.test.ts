@@ -19,7 +19,9 @@ describe('plan', () => {
     const large = await plan(`${size} --retention 30`);
     expect(large).toMatchObject({ exitCode: 0, stderr: '' });
     expect(large.stdout).toMatch(/^Stage +Citus: docs\/scaling\.md#citus$/m);
-    expect(large.stdout).toMatch(/^PostgreSQL .*; a coordinator and \d+ workers, because of the disk$/m);
+    expect(large.stdout).toMatch(
+      /^PostgreSQL .*; a coordinator and \d+ workers because of the disk, \d+ shards$/m,
+    );
     for (const { stdout } of [small, large]) {
       expect(stdout).toMatch(/^Connections +\d/m);
       expect(stdout).toMatch(/^Assumed\n- CPU as measured on /m);
