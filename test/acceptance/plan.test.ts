@@ -23,7 +23,7 @@ describe('plan', () => {
       /^PostgreSQL .*; a coordinator and \d+ workers because of the disk, \d+ shards$/m,
     );
     for (const { stdout } of [small, large]) {
-      expect(stdout).toMatch(/^Connections +\d/m);
+      expect(stdout).toMatch(/^Connections +(up to )?\d/m);
       expect(stdout).toMatch(/^Assumed\n- CPU as measured on /m);
       expect(stdout).not.toMatch(/NaN|undefined|Infinity|\b1 days|\b1 organisations/);
     }
@@ -62,6 +62,18 @@ describe('docs/scaling.md', () => {
     const shown = /^```sh\nnode dist\/main\.js plan ([^`]*)```\n\n```text\n([^`]*)```$/m.exec(page);
     const { stdout } = await plan((shown?.[1] ?? '').replaceAll('\\\n', ' '));
     expect(withoutFigures(stdout)).toBe(withoutFigures(shown?.[2] ?? ''));
+  });
+
+  it('names the stage of each size in its table', async () => {
+    const rows = [...page.matchAll(/^\| ([\d,]+) \| ([\d,]+) \| ([\d,]+) \| ([\d,]+) \| ([\w ]+) \|/gm)];
+    expect(rows.length).toBeGreaterThan(3);
+    for (const [, records, interactions, organisations, days, stage] of rows) {
+      const { stdout } = await plan(
+        `--records-per-second ${records} --interactions-per-second ${interactions}
+         --organisations ${organisations} --retention ${days}`.replaceAll(',', ''),
+      );
+      expect(stdout).toMatch(new RegExp(`^Stage +${stage}:`, 'm'));
+    }
   });
 
   it('has the section that plan names for each stage', () => {

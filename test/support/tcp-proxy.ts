@@ -20,6 +20,8 @@ export interface TcpProxy {
   /** Ends every connection and refuses new ones, until `accept`. */
   refuse(): Promise<void>;
   accept(): Promise<void>;
+  /** New connections go to another server from now on, and those that there are end. */
+  leadTo(otherUrl: string): void;
   close(): Promise<void>;
 }
 
@@ -27,7 +29,7 @@ const saysMaintenance =
   /insert into leases|repeatable read|index_interaction_partition|set local statement_timeout|old\.rejection_id/;
 
 export async function startTcpProxy(databaseUrl: string): Promise<TcpProxy> {
-  const target = new URL(throughPooler(databaseUrl));
+  let target = new URL(throughPooler(databaseUrl));
   const links = new Set<Link>();
   let see: (bytes: Buffer, link: Link) => boolean = () => true;
   const open = (service: Socket) => {
@@ -74,6 +76,10 @@ export async function startTcpProxy(databaseUrl: string): Promise<TcpProxy> {
     refuse,
     async accept() {
       if (!server.listening) server = await listen(port, open);
+    },
+    leadTo(otherUrl) {
+      target = new URL(otherUrl);
+      for (const link of links) link.cut();
     },
     close: refuse,
   };
