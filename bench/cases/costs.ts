@@ -158,9 +158,11 @@ function tableOf(medians: Medians, indexing: { readonly postgres: number; readon
     ...rows,
     '  ],',
     `  indexing: ${figure(indexing.postgres * 1e6)},`,
-    `  stored.record: { table: ${figure(medians(uploadsOf(whole), 'records'))}, key: ${figure(medians(uploadsOf(whole), 'recordKeys'))} },`,
-    `  stored.interaction: { written: ${figure(interaction('interactions'))}, indexes: ${figure(indexing.bytes)} },`,
-    `  stored.receipt: ${figure(medians(uploadsOf(small), 'receipts') * small)},`,
+    '  stored: {',
+    `    record: { table: ${figure(medians(uploadsOf(whole), 'records'))}, key: ${figure(medians(uploadsOf(whole), 'recordKeys'))} },`,
+    `    interaction: { written: ${figure(interaction('interactions'))}, indexes: ${figure(indexing.bytes)} },`,
+    `    receipt: ${figure(medians(uploadsOf(small), 'receipts') * small)},`,
+    '  },',
     `  wal: { record: ${figure(medians(uploadsOf(whole), 'wal') - alone('wal') / whole)}, batch: ${figure(alone('wal'))}, interaction: ${figure(interaction('wal'))} },`,
   ].join('\n');
 }

@@ -6,12 +6,21 @@ import { measuredCosts } from './measured-costs.ts';
 
 /** How much of everything a size takes, reckoned from measured costs. It asks no database. */
 export async function run(args: string[]): Promise<void> {
+  console.log(planFor(args));
+}
+
+export function planFor(args: string[]): string {
+  const demand = readDemand(args);
+  return planText(demand, planCapacity(demand));
+}
+
+function readDemand(args: string[]): Demand {
   const options = Object.fromEntries(
     Object.keys(questions).map((name) => [name, { type: 'string' as const }]),
   );
   const values = parseArgs({ args, options }).values as Partial<Record<Question, string>>;
   const read = (name: Question) => readNumber(name, values[name]);
-  const demand: Demand = {
+  return {
     recordsPerSecond: read('records-per-second'),
     interactionsPerSecond: read('interactions-per-second'),
     organisations: read('organisations'),
@@ -19,7 +28,6 @@ export async function run(args: string[]): Promise<void> {
     recordsPerRequest:
       values['records-per-request'] === undefined ? limits.recordsPerBatch : read('records-per-request'),
   };
-  console.log(planText(demand, planCapacity(demand)));
 }
 
 /** What each number is, an example of it, and the least and the most that it can be. */

@@ -1,0 +1,32 @@
+import { readFileSync } from 'node:fs';
+import { planFor } from '../src/cli/plan.ts';
+import { writeOrCheck } from './write-or-check.ts';
+
+/** What `plan` answers in docs/scaling.md; the page itself says what it is asked. */
+const page = readFileSync(new URL('../docs/scaling.md', import.meta.url), 'utf8');
+
+const withAnswer = page.replace(
+  /(^node dist\/main\.js plan (.*)\n```\n\n```text\n)[^`]*/m,
+  (_, before: string, args: string) => `${before}${planFor(args.split(' '))}\n`,
+);
+
+const withSizes = withAnswer.replace(
+  /^(\| [\d,]+ \| [\d,]+ \| [\d,]+ \| [\d,]+ \|).*$/gm,
+  (_, asked: string) => `${asked} ${answerTo(asked).join(' | ')} |`,
+);
+
+/** Stage, service and PostgreSQL. */
+function answerTo(asked: string): string[] {
+  const [records, interactions, organisations, days] = asked.replaceAll(',', '').match(/\d+/g) as string[];
+  const answer = planFor([
+    `--records-per-second=${records}`,
+    `--interactions-per-second=${interactions}`,
+    `--organisations=${organisations}`,
+    `--retention=${days}`,
+  ]);
+  return [/^Stage +(.*?):/m, /^Service +(.*?process(?:es)?)\b/m, /^PostgreSQL +(.*)$/m].map((part) =>
+    (part.exec(answer)?.[1] ?? '').replace('; ', ', '),
+  );
+}
+
+writeOrCheck('docs/scaling.md', withSizes, 'src/cli/measured-costs.ts says');
