@@ -1,19 +1,17 @@
 import { binaryArray } from '../postgres/binary/array-writer.ts';
-import type { Client, Pool } from '../postgres/pool.ts';
+import type { EncodedRows } from '../postgres/binary/encoded-rows.ts';
+import { type Client, isDuplicate, type Pool } from '../postgres/pool.ts';
+import { BeginAgain } from '../postgres/transactions.ts';
 import { exists, sentRows } from '../records/tables.ts';
 import { type ColumnType, isUuid } from '../registry/fields.ts';
 import { type ItemType, interaction, itemTypes } from '../registry/interaction.ts';
 import type { Instant } from '../registry/times.ts';
+import { sentColumnTypes } from '../registry/upload-types.ts';
 import type { Row } from '../registry/validate.ts';
 
 const fields = Object.keys(interaction);
 const columns = ['interaction_id', ...fields, 'event_time'];
-/** JSON travels as text; the statement makes it JSON again. */
-const types: readonly ColumnType[] = [
-  'uuid',
-  ...Object.values(interaction).map(({ column }) => (column === 'jsonb' ? 'text' : column)),
-  'timestamptz',
-];
+const types: readonly ColumnType[] = ['uuid', ...sentColumnTypes('interactions'), 'timestamptz'];
 
 /** Writes rows of one organisation. */
 const insertText = `
@@ -46,12 +44,22 @@ export async function insertInteractions(
   organisationId: string,
   added: readonly NewInteraction[],
 ): Promise<void> {
-  const { rowCount } = await client.query({
-    name: 'insert interactions',
-    text: insertText,
-    values: [organisationId, ...arraysOf(added)],
-  });
-  if (rowCount !== added.length) throw new Error('interactions were not written');
+  await insertEncoded(client, organisationId, { count: added.length, arrays: arraysOf(added) });
+}
+
+/** The same of rows that are arrays already: the ids, the fields in the registry's order, and the time of the event. */
+export async function insertEncoded(
+  client: Client,
+  organisationId: string,
+  { count, arrays }: EncodedRows,
+): Promise<void> {
+  const { rowCount } = await client
+    .query({ name: 'insert interactions', text: insertText, values: [organisationId, ...arrays] })
+    .catch((error: unknown) => {
+      // Only one that was given its id before can be there already: it is sent again at this moment.
+      throw isDuplicate(error) ? new BeginAgain('an interaction was stored meanwhile') : error;
+    });
+  if (rowCount !== count) throw new BeginAgain('interactions were not written');
 }
 
 /** Writes interactions of one organisation; returns the ids of those whose item and student exist. */
@@ -68,7 +76,8 @@ export async function checkAndInsertInteractions(
   return new Set(rows.map(({ interaction_id }) => interaction_id));
 }
 
-function arraysOf(added: readonly NewInteraction[]): Buffer[] {
+/** A column for the id, one for each field, and one for the time of the event. */
+export function arraysOf(added: readonly NewInteraction[]): Buffer[] {
   const rows = added.map(({ interactionId, row, eventTime }) => {
     const values: Row = [interactionId, ...row, eventTime];
     values[eventTimestampAt] = JSON.stringify(values[eventTimestampAt]);
@@ -81,36 +90,15 @@ function column(rows: readonly Row[], at: number) {
   return rows.map((row) => row[at] ?? null);
 }
 
-const missingFrom = perItemType(
-  (itemType) => `
-    select not ${exists(itemTypes[itemType], '$2')} as item,
-      $3::uuid is not null and not ${exists('customers', '$3')} as student
-    from organisations o where o.organisation_id = $1`,
-);
-
-function perItemType(make: (itemType: ItemType) => string): Record<ItemType, string> {
-  const entries = Object.keys(itemTypes).map((itemType) => [itemType, make(itemType as ItemType)]);
-  return Object.fromEntries(entries) as Record<ItemType, string>;
-}
-
-/** Which of an interaction's references does not exist. */
-export async function missingReferences(
-  pool: Pool,
-  organisationId: string,
-  itemType: ItemType,
-  itemId: string,
-  studentId: string | null,
-): Promise<{ item: boolean; student: boolean }> {
-  const { rows } = await pool.query<{ item: boolean; student: boolean }>(missingFrom[itemType], [
-    organisationId,
-    itemId,
-    studentId,
-  ]);
-  return rows[0] ?? { item: true, student: false };
-}
-
 /** One stored interaction: every field of the resource by its name, and the id. */
 export type StoredInteraction = Record<string, string | number | null> & { interaction_id: string };
+
+export function storedForm({ interactionId, row }: NewInteraction): StoredInteraction {
+  const stored: StoredInteraction = { interaction_id: interactionId };
+  for (let at = 0; at < fields.length; at++)
+    stored[fields[at] as string] = (row[at] ?? null) as StoredInteraction[string];
+  return stored;
+}
 
 /** The columns of one that is read. */
 export const selected = ['interaction_id', ...fields].join(', ');

@@ -158,6 +158,11 @@ export class InteractionWriter {
     }
   }
 
+  /** The ids that are known to exist, until they are forgotten: what is learnt later goes to those that are kept then. */
+  get known(): KnownIds {
+    return this.#known;
+  }
+
   /** A connection was lost, or another server answers: what is known came from one that may be gone. */
   forgetKnown(): void {
     this.#known = new KnownIds();

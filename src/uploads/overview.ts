@@ -1,6 +1,6 @@
 import type { Pool } from '../postgres/pool.ts';
 import { countsOf } from '../records/record-counts.ts';
-import { resourceTypes } from '../registry/resources.ts';
+import { uploadTypes } from '../registry/upload-types.ts';
 import { listKinds } from '../rejections/rejection-kinds.ts';
 
 export interface Overview {
@@ -20,7 +20,7 @@ export async function overviewOf(pool: Pool, organisationId: string): Promise<Ov
   const rejections = new Map<string, number>();
   for (const { type, count } of await listKinds(pool, organisationId, {}))
     rejections.set(type, (rejections.get(type) ?? 0) + count);
-  const types = resourceTypes.flatMap((type) => {
+  const types = uploadTypes.flatMap((type) => {
     const count = counts.get(type);
     if (!count) return [];
     return {
