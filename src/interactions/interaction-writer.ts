@@ -1,8 +1,9 @@
 import { RequestError } from '../errors.ts';
 import { limits } from '../limits.ts';
-import { type Client, isUnavailable, leavesOutcomeOpen, type OwnPool } from '../postgres/pool.ts';
+import { type Client, isUnavailable, type OwnPool } from '../postgres/pool.ts';
 import { StallWatch } from '../postgres/stall-watch.ts';
-import { inOneTransaction } from '../postgres/transactions.ts';
+import { CommitUnconfirmed, inTransaction, type SendLast } from '../postgres/transactions.ts';
+import { addCountChange } from '../records/record-counts.ts';
 import { itemTypes } from '../registry/interaction.ts';
 import type { Traces } from '../traces/traces.ts';
 import { checkAndInsertInteractions, insertInteractions, type NewInteraction } from './interaction-rows.ts';
@@ -141,20 +142,16 @@ export class InteractionWriter {
 
   /** Returns those that were not written, for their item or their student does not exist. */
   async #insert(groups: readonly Group[]): Promise<ReadonlySet<NewInteraction>> {
-    // Until a connection is had nothing can have been written; once the statement is on its way, only the answer tells.
-    const client = await this.#pool.connect();
     const known = this.#known;
-    const statements = groups.flatMap((group) => statementsOf(group, known));
     try {
-      const [first] = statements;
-      const found =
-        first && statements.length === 1 ? [await first(client)] : await inOneTransaction(client, statements);
-      client.release();
-      return learn(known, found.flat());
+      const found = await inTransaction(this.#pool, (client, sendLast) =>
+        insertGroups(client, sendLast, groups, known),
+      );
+      return learn(known, found);
     } catch (error) {
-      client.release(true);
-      if (isUnavailable(error) || leavesOutcomeOpen(error)) this.forgetKnown();
-      throw leavesOutcomeOpen(error) ? new RequestError('outcome_unknown', { cause: error }) : error;
+      const isOpen = error instanceof CommitUnconfirmed;
+      if (isOpen || isUnavailable(error)) this.forgetKnown();
+      throw isOpen ? new RequestError('outcome_unknown', { cause: error }) : error;
     }
   }
 
@@ -180,23 +177,32 @@ function partsOf(groups: readonly Group[]): Group[] {
   );
 }
 
-/** PostgreSQL looks for the references of those alone that are not known to have them. */
-function statementsOf(
-  { organisationId, waiting }: Group,
+/**
+ * PostgreSQL looks for the references of those alone that are not known to have them. Where all are known, everything
+ * travels with COMMIT in one write; else how many there are to count is known only when the look-up is answered.
+ */
+async function insertGroups(
+  client: Client,
+  sendLast: SendLast,
+  groups: readonly Group[],
   knownIds: KnownIds,
-): ((client: Client) => Promise<Found[]>)[] {
-  const known: NewInteraction[] = [];
-  const others: NewInteraction[] = [];
-  for (const { added } of waiting) (isKnown(knownIds, added) ? known : others).push(added);
-  const insertKnown = async (client: Client) => {
-    await insertInteractions(client, organisationId, known);
-    return [];
-  };
-  const insertOthers = async (client: Client) => {
-    const written = await checkAndInsertInteractions(client, organisationId, others);
+): Promise<Found[]> {
+  const now = new Date();
+  const insertGroup = async ({ organisationId, waiting }: Group): Promise<Found[]> => {
+    const known: NewInteraction[] = [];
+    const others: NewInteraction[] = [];
+    for (const { added } of waiting) (isKnown(knownIds, added) ? known : others).push(added);
+    const written =
+      others.length > 0
+        ? await checkAndInsertInteractions(client, organisationId, others)
+        : (new Set() as ReadonlySet<string>);
+    if (known.length > 0) sendLast((last) => insertInteractions(last, organisationId, known));
+    const records = known.length + written.size;
+    const change = { records, newestUpdated: null, lastUpload: now };
+    if (records > 0) sendLast((last) => addCountChange(last, organisationId, 'interactions', change));
     return others.map((added) => ({ added, isWritten: written.has(added.interactionId) }));
   };
-  return [...(known.length > 0 ? [insertKnown] : []), ...(others.length > 0 ? [insertOthers] : [])];
+  return (await Promise.all(groups.map(insertGroup))).flat();
 }
 
 function isKnown(

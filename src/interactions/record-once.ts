@@ -10,6 +10,7 @@ import {
   retryConflicts,
   type SendLast,
 } from '../postgres/transactions.ts';
+import { addCountChange } from '../records/record-counts.ts';
 import { addKindChanges, countChange } from '../rejections/rejection-kinds.ts';
 import { deleteRejections, lockRejectionsOf } from '../rejections/rejections.ts';
 import { claimIdempotencyKey, replaceClaim } from './idempotency-keys.ts';
@@ -86,7 +87,11 @@ async function insertOrKeep(
   const { organisationId, interactionId } = added;
   try {
     const written = await checkAndInsertInteractions(client, organisationId, [added]);
-    if (written.size > 0) return { stored: storedForm(added), isRepeated: false };
+    if (written.size > 0) {
+      const change = { records: 1, newestUpdated: null, lastUpload: new Date() };
+      sendLast((last) => addCountChange(last, organisationId, 'interactions', change));
+      return { stored: storedForm(added), isRepeated: false };
+    }
   } catch (error) {
     throw isDuplicate(error) ? new BeginAgain('a replay has stored it meanwhile') : error;
   }

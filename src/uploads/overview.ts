@@ -22,12 +22,12 @@ export async function overviewOf(pool: Pool, organisationId: string): Promise<Ov
     rejections.set(type, (rejections.get(type) ?? 0) + count);
   const types = uploadTypes.flatMap((type) => {
     const count = counts.get(type);
-    if (!count) return [];
+    if (!count && !rejections.has(type)) return [];
     return {
       type,
-      records: Number(count.records),
-      newest_updated: iso(count.newest_updated),
-      last_upload: iso(count.last_upload),
+      records: Number(count?.records ?? 0),
+      newest_updated: iso(count?.newest_updated ?? null),
+      last_upload: iso(count?.last_upload ?? null),
       open_rejections: rejections.get(type) ?? 0,
     };
   });

@@ -159,6 +159,8 @@ async function useEverything(): Promise<void> {
       interaction_type: 'SHARE',
       source: 'SERVICE',
       user_id: 'user',
+      event_from: instant,
+      event_to: instant,
     });
     await doMaintenance(api);
     const { rows } = await owner.query<{ organisation_id: string }>(
