@@ -2,6 +2,7 @@ import type { Case } from './case.ts';
 import { checkOnly } from './cases/check-only.ts';
 import { interactions } from './cases/interactions.ts';
 import { interactionsBesideUploads } from './cases/interactions-beside-uploads.ts';
+import { interactionsHistory } from './cases/interactions-history.ts';
 import { interactionsOrganisations } from './cases/interactions-organisations.ts';
 import { memory } from './cases/memory.ts';
 import { telemetry } from './cases/telemetry.ts';
@@ -24,6 +25,7 @@ export const cases: readonly Case[] = [
   uploadCsv,
   types,
   interactions,
+  interactionsHistory,
   interactionsOrganisations,
   interactionsBesideUploads,
   tenMillion,

@@ -1,10 +1,11 @@
 import { binaryArray } from '../postgres/binary/array-writer.ts';
 import type { EncodedRows } from '../postgres/binary/encoded-rows.ts';
+import type { Statement } from '../postgres/one-exchange.ts';
 import { type Client, isDuplicate, type Pool } from '../postgres/pool.ts';
 import { BeginAgain } from '../postgres/transactions.ts';
-import { exists, sentRows } from '../records/tables.ts';
+import { sentRows } from '../records/tables.ts';
 import { type ColumnType, isUuid } from '../registry/fields.ts';
-import { type ItemType, interaction, itemTypes } from '../registry/interaction.ts';
+import { type ItemType, interaction } from '../registry/interaction.ts';
 import type { Instant } from '../registry/times.ts';
 import { sentColumnTypes } from '../registry/upload-types.ts';
 import type { Row } from '../registry/validate.ts';
@@ -19,12 +20,6 @@ const insertText = `
   select i.organisation_id, ${columns.map((column) => (column === 'event_timestamp' ? `i.${column}::jsonb` : `i.${column}`)).join(', ')}
   from ${sentRows(columns, types)}`;
 
-/** Writes those of which both references exist. `case` looks in the one table that the kind of item names. */
-const checkAndInsertText = `${insertText}
-  where case i.item_type ${(Object.keys(itemTypes) as ItemType[]).map((itemType) => `when '${itemType}' then ${exists(itemTypes[itemType], 'i.item_id')}`).join('\n      ')} end
-    and (i.student_id is null or ${exists('customers', 'i.student_id')})
-  returning interaction_id`;
-
 export interface NewInteraction {
   readonly organisationId: string;
   readonly interactionId: string;
@@ -38,16 +33,17 @@ export interface NewInteraction {
 
 const eventTimestampAt = columns.indexOf('event_timestamp');
 
-/** Writes interactions of one organisation whose item and student are known to exist. */
-export async function insertInteractions(
-  client: Client,
-  organisationId: string,
-  added: readonly NewInteraction[],
-): Promise<void> {
-  await insertEncoded(client, organisationId, { count: added.length, arrays: arraysOf(added) });
+/** The statement that writes interactions of one organisation whose item and student are known to exist. */
+export function insertStatement(organisationId: string, added: readonly NewInteraction[]): Statement {
+  return { name: 'insert interactions', text: insertText, values: [organisationId, ...arraysOf(added)] };
 }
 
-/** The same of rows that are arrays already: the ids, the fields in the registry's order, and the time of the event. */
+/** Writes one. */
+export async function insertInteraction(client: Client, added: NewInteraction): Promise<void> {
+  await insertEncoded(client, added.organisationId, { count: 1, arrays: arraysOf([added]) });
+}
+
+/** Writes rows that are arrays already: the ids, the fields in the registry's order, and the time of the event. */
 export async function insertEncoded(
   client: Client,
   organisationId: string,
@@ -60,20 +56,6 @@ export async function insertEncoded(
       throw isDuplicate(error) ? new BeginAgain('an interaction was stored meanwhile') : error;
     });
   if (rowCount !== count) throw new BeginAgain('interactions were not written');
-}
-
-/** Writes interactions of one organisation; returns the ids of those whose item and student exist. */
-export async function checkAndInsertInteractions(
-  client: Client,
-  organisationId: string,
-  added: readonly NewInteraction[],
-): Promise<Set<string>> {
-  const { rows } = await client.query<{ interaction_id: string }>({
-    name: 'check and insert interactions',
-    text: checkAndInsertText,
-    values: [organisationId, ...arraysOf(added)],
-  });
-  return new Set(rows.map(({ interaction_id }) => interaction_id));
 }
 
 /** A column for the id, one for each field, and one for the time of the event. */

@@ -1,13 +1,14 @@
 import { RequestError } from '../errors.ts';
 import { limits } from '../limits.ts';
-import { type Client, isUnavailable, type OwnPool } from '../postgres/pool.ts';
+import { inOneExchange, type Statement } from '../postgres/one-exchange.ts';
+import { type Client, isUnavailable, leavesOutcomeOpen, type OwnPool } from '../postgres/pool.ts';
 import { StallWatch } from '../postgres/stall-watch.ts';
-import { CommitUnconfirmed, inTransaction, type SendLast } from '../postgres/transactions.ts';
-import { addCountChange } from '../records/record-counts.ts';
+import { countChangeStatement } from '../records/record-counts.ts';
 import { itemTypes } from '../registry/interaction.ts';
 import type { Traces } from '../traces/traces.ts';
-import { checkAndInsertInteractions, insertInteractions, type NewInteraction } from './interaction-rows.ts';
+import { insertStatement, type NewInteraction } from './interaction-rows.ts';
 import { KnownIds } from './known-ids.ts';
+import { isMissing, missingAmong, referencedBy } from './look-up-references.ts';
 
 /** Those of one organisation, which share a statement. */
 interface Group {
@@ -22,12 +23,6 @@ interface Waiting {
   readonly reject: (error: unknown) => void;
   /** Where its request is in its trace. */
   readonly caller: Traces['current'];
-}
-
-/** What PostgreSQL found of one whose references were not known. */
-interface Found {
-  readonly added: NewInteraction;
-  readonly isWritten: boolean;
 }
 
 /**
@@ -142,14 +137,24 @@ export class InteractionWriter {
 
   /** Returns those that were not written, for their item or their student does not exist. */
   async #insert(groups: readonly Group[]): Promise<ReadonlySet<NewInteraction>> {
-    const known = this.#known;
+    // Until a connection is had nothing can have been written; once the insert is on its way, only the answer tells.
+    const client = await this.#pool.connect();
+    let isOnItsWay = false;
     try {
-      const found = await inTransaction(this.#pool, (client, sendLast) =>
-        insertGroups(client, sendLast, groups, known),
+      const missing = await missingOf(client, groups, this.#known);
+      const inserts = groups.flatMap((group) => insertsOf(group, missing));
+      isOnItsWay = inserts.length > 0;
+      const written = await inOneExchange(
+        client,
+        inserts.map(({ statement }) => statement),
       );
-      return learn(known, found);
+      if (inserts.some(({ rows }, at) => written[at] !== rows))
+        throw new Error('interactions were not written');
+      client.release();
+      return missing;
     } catch (error) {
-      const isOpen = error instanceof CommitUnconfirmed;
+      client.release(true);
+      const isOpen = isOnItsWay && leavesOutcomeOpen(error);
       if (isOpen || isUnavailable(error)) this.forgetKnown();
       throw isOpen ? new RequestError('outcome_unknown', { cause: error }) : error;
     }
@@ -177,32 +182,35 @@ function partsOf(groups: readonly Group[]): Group[] {
   );
 }
 
-/**
- * PostgreSQL looks for the references of those alone that are not known to have them. Where all are known, everything
- * travels with COMMIT in one write; else how many there are to count is known only when the look-up is answered.
- */
-async function insertGroups(
+/** Those with a missing reference. PostgreSQL looks for the references of those alone that are not known to have them. */
+async function missingOf(
   client: Client,
-  sendLast: SendLast,
   groups: readonly Group[],
-  knownIds: KnownIds,
-): Promise<Found[]> {
-  const now = new Date();
-  const insertGroup = async ({ organisationId, waiting }: Group): Promise<Found[]> => {
-    const known: NewInteraction[] = [];
-    const others: NewInteraction[] = [];
-    for (const { added } of waiting) (isKnown(knownIds, added) ? known : others).push(added);
-    const written =
-      others.length > 0
-        ? await checkAndInsertInteractions(client, organisationId, others)
-        : (new Set() as ReadonlySet<string>);
-    if (known.length > 0) sendLast((last) => insertInteractions(last, organisationId, known));
-    const records = known.length + written.size;
-    const change = { records, newestUpdated: null, lastUpload: now };
-    if (records > 0) sendLast((last) => addCountChange(last, organisationId, 'interactions', change));
-    return others.map((added) => ({ added, isWritten: written.has(added.interactionId) }));
-  };
-  return (await Promise.all(groups.map(insertGroup))).flat();
+  known: KnownIds,
+): Promise<ReadonlySet<NewInteraction>> {
+  const found = await Promise.all(
+    groups.map(async ({ organisationId, waiting }) => {
+      const asked = waiting.map(({ added }) => added).filter((added) => !isKnown(known, added));
+      if (asked.length === 0) return [];
+      const missing = await missingAmong(client, organisationId, referencedBy(asked), known);
+      return asked.filter((added) => isMissing(added, missing));
+    }),
+  );
+  return new Set(found.flat());
+}
+
+/** Writes those of an organisation, and notes how many there are. */
+function insertsOf(
+  { organisationId, waiting }: Group,
+  missing: ReadonlySet<NewInteraction>,
+): { readonly statement: Statement; readonly rows: number }[] {
+  const added = waiting.map((one) => one.added).filter((one) => !missing.has(one));
+  if (added.length === 0) return [];
+  const change = { records: added.length, newestUpdated: null, lastUpload: new Date() };
+  return [
+    { statement: countChangeStatement(organisationId, 'interactions', change), rows: 1 },
+    { statement: insertStatement(organisationId, added), rows: added.length },
+  ];
 }
 
 function isKnown(
@@ -213,18 +221,4 @@ function isKnown(
     knownIds.has(organisationId, itemTypes[itemType], itemId) &&
     (studentId === null || knownIds.has(organisationId, 'customers', studentId))
   );
-}
-
-/** Returns those that were not written. */
-function learn(knownIds: KnownIds, found: readonly Found[]): ReadonlySet<NewInteraction> {
-  const notWritten = new Set<NewInteraction>();
-  for (const { added, isWritten } of found) {
-    const { organisationId, itemType, itemId, studentId } = added;
-    if (!isWritten) notWritten.add(added);
-    else {
-      knownIds.add(organisationId, itemTypes[itemType], itemId);
-      if (studentId !== null) knownIds.add(organisationId, 'customers', studentId);
-    }
-  }
-  return notWritten;
 }

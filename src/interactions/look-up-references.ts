@@ -2,7 +2,7 @@ import { ArrayWriter, arrayHeaderBytes, uuidArrayStride } from '../postgres/bina
 import { pickElements, uuidsOf } from '../postgres/binary/encoded-rows.ts';
 import type { Client, Pool } from '../postgres/pool.ts';
 import { exists } from '../records/tables.ts';
-import { sentReferencesOf } from '../registry/upload-types.ts';
+import { type SentReference, sentReferencesOf } from '../registry/upload-types.ts';
 import type { KnownIds } from './known-ids.ts';
 
 /** What interactions can refer to: students, and items of each kind. */
@@ -53,20 +53,33 @@ function unknownAmong(array: Buffer, at: number, organisationId: string, known: 
   return { type, ids: wanted.map((row) => all[row] as string), array: pickElements(array, wanted) };
 }
 
-/** The ids that one interaction refers to, as those of a batch are given. */
-export function referencedBy({
-  itemType,
-  itemId,
-  studentId,
-}: {
+interface Referring {
   readonly itemType: string;
   readonly itemId: string;
   readonly studentId: string | null;
-}): Buffer[] {
-  return interactionReferences.map(({ where }) => {
-    const ids = new ArrayWriter('uuid', arrayHeaderBytes + uuidArrayStride);
-    if (where?.value === itemType) ids.append(itemId);
-    else if (where === undefined && studentId !== null) ids.append(studentId);
+}
+
+/** The ids that interactions refer to, as those of a batch are given. */
+export function referencedBy(all: readonly Referring[]): Buffer[] {
+  return interactionReferences.map((reference) => {
+    const ids = new ArrayWriter('uuid', arrayHeaderBytes + all.length * uuidArrayStride);
+    for (const one of all) {
+      const id = idOf(reference, one);
+      if (id !== null) ids.append(id);
+    }
     return ids.finish();
   });
+}
+
+/** Whether something that it refers to is among what is missing. */
+export function isMissing(one: Referring, missing: readonly ReadonlySet<string>[]): boolean {
+  return interactionReferences.some((reference, at) => {
+    const id = idOf(reference, one);
+    return id !== null && missing[at]?.has(id) === true;
+  });
+}
+
+function idOf({ where }: SentReference, { itemType, itemId, studentId }: Referring): string | null {
+  if (where === undefined) return studentId;
+  return where.value === itemType ? itemId : null;
 }

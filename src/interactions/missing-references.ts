@@ -22,7 +22,7 @@ export async function missingReferences(
   added: NewInteraction,
   known: KnownIds,
 ): Promise<FieldProblem[]> {
-  const missing = await missingAmong(client, added.organisationId, referencedBy(added), known);
+  const missing = await missingAmong(client, added.organisationId, referencedBy([added]), known);
   return notFound.filter((_, at) => (missing[at]?.size ?? 0) > 0);
 }
 

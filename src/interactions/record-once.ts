@@ -2,21 +2,15 @@ import { createHash } from 'node:crypto';
 import { RequestError } from '../errors.ts';
 import { limits } from '../limits.ts';
 import { binaryArray } from '../postgres/binary/array-writer.ts';
-import { type Client, isDuplicate, type Pool } from '../postgres/pool.ts';
-import {
-  BeginAgain,
-  CommitUnconfirmed,
-  inTransaction,
-  retryConflicts,
-  type SendLast,
-} from '../postgres/transactions.ts';
+import type { Client, Pool } from '../postgres/pool.ts';
+import { CommitUnconfirmed, inTransaction, retryConflicts, type SendLast } from '../postgres/transactions.ts';
 import { addCountChange } from '../records/record-counts.ts';
 import { addKindChanges, countChange } from '../rejections/rejection-kinds.ts';
 import { deleteRejections, lockRejectionsOf } from '../rejections/rejections.ts';
 import { claimIdempotencyKey, replaceClaim } from './idempotency-keys.ts';
 import {
-  checkAndInsertInteractions,
   findInteraction,
+  insertInteraction,
   type NewInteraction,
   type StoredInteraction,
   storedForm,
@@ -85,20 +79,15 @@ async function insertOrKeep(
   { requestId, known }: Once,
 ) {
   const { organisationId, interactionId } = added;
-  try {
-    const written = await checkAndInsertInteractions(client, organisationId, [added]);
-    if (written.size > 0) {
-      const change = { records: 1, newestUpdated: null, lastUpload: new Date() };
-      sendLast((last) => addCountChange(last, organisationId, 'interactions', change));
-      return { stored: storedForm(added), isRepeated: false };
-    }
-  } catch (error) {
-    throw isDuplicate(error) ? new BeginAgain('a replay has stored it meanwhile') : error;
-  }
   const problems = await missingReferences(client, added, known);
-  if (problems.length === 0) throw new BeginAgain('what it refers to was stored in this moment');
-  await keepInteraction(client, sendLast, { requestId, added, problems, recordId: interactionId });
-  return { missing: problems };
+  if (problems.length > 0) {
+    await keepInteraction(client, sendLast, { requestId, added, problems, recordId: interactionId });
+    return { missing: problems };
+  }
+  await insertInteraction(client, added);
+  const change = { records: 1, newestUpdated: null, lastUpload: new Date() };
+  sendLast((last) => addCountChange(last, organisationId, 'interactions', change));
+  return { stored: storedForm(added), isRepeated: false };
 }
 
 /** Removes the rejection of an interaction that is sent again. */

@@ -1,3 +1,4 @@
+import type { Statement } from '../postgres/one-exchange.ts';
 import type { Client, Pool } from '../postgres/pool.ts';
 import { inTransaction, retryConflicts } from '../postgres/transactions.ts';
 
@@ -14,15 +15,23 @@ export async function addCountChange(
   client: Client,
   organisationId: string,
   type: string,
-  { records, newestUpdated, lastUpload }: CountChange,
+  change: CountChange,
 ): Promise<void> {
-  await client.query({
+  await client.query(countChangeStatement(organisationId, type, change));
+}
+
+export function countChangeStatement(
+  organisationId: string,
+  type: string,
+  { records, newestUpdated, lastUpload }: CountChange,
+): Statement {
+  return {
     name: 'add count change',
     text: `
       insert into record_count_changes (organisation_id, type, records, newest_updated, last_upload)
       values ($1, $2, $3, $4, $5)`,
     values: [organisationId, type, records, newestUpdated, lastUpload],
-  });
+  };
 }
 
 export interface TypeCount {
