@@ -3,6 +3,7 @@ import { checkOnly } from './cases/check-only.ts';
 import { costs } from './cases/costs.ts';
 import { interactions } from './cases/interactions.ts';
 import { interactionsBesideUploads } from './cases/interactions-beside-uploads.ts';
+import { interactionsHistory } from './cases/interactions-history.ts';
 import { interactionsOrganisations } from './cases/interactions-organisations.ts';
 import { memory } from './cases/memory.ts';
 import { plan } from './cases/plan.ts';
@@ -26,6 +27,7 @@ export const cases: readonly Case[] = [
   uploadCsv,
   types,
   interactions,
+  interactionsHistory,
   interactionsOrganisations,
   interactionsBesideUploads,
   tenMillion,

@@ -44,3 +44,18 @@ export async function expectStored({ cluster }: Bench, count: number): Promise<v
     throw new Error(`${count} interactions were answered and ${row?.stored} are stored`);
   }
 }
+
+/** The service's table with its key, indexes and partitions; the days are the same, so is the one that is hit. */
+export async function createBareInteractions({ cluster }: Bench): Promise<void> {
+  await cluster.query('drop table if exists bare.interactions');
+  await cluster.query(
+    'create table bare.interactions (like public.interactions including all) partition by range (interaction_id)',
+  );
+  const partitions = await cluster.query<{ name: string; bounds: string }>(
+    `select relname as name, pg_get_expr(relpartbound, oid) as bounds from pg_class
+     where oid in (select inhrelid from pg_inherits where inhparent = 'public.interactions'::regclass)`,
+  );
+  for (const { name, bounds } of partitions) {
+    await cluster.query(`create table bare.${name} partition of bare.interactions ${bounds}`);
+  }
+}

@@ -22,7 +22,7 @@ function importsOf(file: string): string[] {
  * Left may be imported by right, never the other way round. Files and folders of one step may not import each other. A
  * folder that is not named here is a capability.
  */
-const capabilities = ['src/uploads', 'src/interactions', 'src/keys'];
+const capabilities = ['src/uploads', 'src/keys'];
 const steps = [
   ['src/limits.ts'],
   ['src/settings.ts'],
@@ -34,6 +34,7 @@ const steps = [
   ['src/postgres'],
   ['src/records'],
   ['src/receipts', 'src/rejections'],
+  ['src/interactions'],
   capabilities,
   ['src/operator', 'src/maintenance'],
   ['src/http'],

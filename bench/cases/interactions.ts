@@ -1,6 +1,12 @@
 import { type Bench, type Case, interleave, median, percentile, ratiosOf } from '../case.ts';
 import { cycleFor, sendInTurn, withConnections } from '../http-load.ts';
-import { expectRecorded, expectStored, interactionRequests, sameForAll } from '../interactions.ts';
+import {
+  createBareInteractions,
+  expectRecorded,
+  expectStored,
+  interactionRequests,
+  sameForAll,
+} from '../interactions.ts';
 import { referencePrefix } from '../records.ts';
 import { storeReferences } from '../tables.ts';
 
@@ -72,21 +78,6 @@ export const interactions: Case = {
     ];
   },
 };
-
-/** The service's table with its key, indexes and partitions; the months are the same, so is the one that is hit. */
-async function createBareInteractions({ cluster }: Bench): Promise<void> {
-  await cluster.query('drop table if exists bare.interactions');
-  await cluster.query(
-    'create table bare.interactions (like public.interactions including all) partition by range (interaction_id)',
-  );
-  const partitions = await cluster.query<{ name: string; bounds: string }>(
-    `select relname as name, pg_get_expr(relpartbound, oid) as bounds from pg_class
-     where oid in (select inhrelid from pg_inherits where inhparent = 'public.interactions'::regclass)`,
-  );
-  for (const { name, bounds } of partitions) {
-    await cluster.query(`create table bare.${name} partition of bare.interactions ${bounds}`);
-  }
-}
 
 /** Ids begin with the time, like the service's; what is the same in every row is not sent as a parameter. */
 function insertScript({ tenant }: Bench): string {

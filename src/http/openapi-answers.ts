@@ -1,6 +1,6 @@
 import { limits } from '../limits.ts';
 import { problemCodes } from '../registry/fields.ts';
-import { resourceTypes } from '../registry/resources.ts';
+import { uploadTypes } from '../registry/upload-types.ts';
 import type { JsonSchema } from './operation.ts';
 
 const count = { type: 'integer', minimum: 0 };
@@ -45,7 +45,7 @@ const counts = ref('Counts');
 const code = ref('ProblemCode');
 const typeOrNull = (description: string) => ({
   type: ['string', 'null'],
-  enum: [...resourceTypes, null],
+  enum: [...uploadTypes, null],
   description,
 });
 const receipt = {
@@ -66,7 +66,7 @@ const receipt = {
 
 /** What the service answers, as schemas: uploads, warnings and errors. */
 export const answerSchemas: Readonly<Record<string, JsonSchema>> = {
-  RecordType: { type: 'string', enum: resourceTypes },
+  RecordType: { type: 'string', enum: uploadTypes },
   ProblemCode: { type: 'string', enum: problemCodes, description: 'why a record failed' },
   Counts: countsSchema,
   UploadAnswer: withOptional(

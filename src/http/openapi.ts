@@ -62,14 +62,14 @@ export function describeApi(operations: readonly Operation[]): JsonSchema {
   return describeOperations(operations, {
     api: 'public',
     title: 'Intake',
-    summary: 'Checked, referenced, durable: records in batches, interactions one by one.',
+    summary: 'Checked, referenced, durable: records in batches, interactions one by one or in batches.',
     description: introduction,
     tags: [
       { name: 'Upload', description: 'Records in batches, one address per type.' },
       { name: 'Records', description: aboutRecords },
       { name: 'Receipts', description: 'The answers to uploads, kept.' },
       { name: 'Rejections', description: 'Failed records, kept to be corrected or replayed.' },
-      { name: 'Interactions', description: 'What users do, one interaction per request.' },
+      { name: 'Interactions', description: 'What users do: one interaction per request, or many.' },
       { name: 'Health', description: 'For load balancers and monitoring.' },
     ],
     security: { apiKey: { type: 'http', scheme: 'bearer', description: 'An API key, `intake_…`.' } },
@@ -84,7 +84,7 @@ const aboutRecords = `Read stored records back one by one, in pages, or all at o
 - **All at once**: with \`Accept: ${jsonLines}\` every record that matches comes in one answer, one per line; \`limit\`
   is 400. If an answer breaks off, continue with the id of its last complete line as \`cursor\`.`;
 
-const introduction = `Upload records, up to 5,000 per request, and record interactions one by one.
+const introduction = `Upload records, up to 5,000 per request, and interactions, one by one or in batches.
 
 - **Referenced data first**: a record fails while a record it refers to is missing.
 - **Retries are safe**: a record replaces the stored one with the same id; sending the same again changes nothing.

@@ -1,4 +1,4 @@
-// interactions/: recording interactions one by one, and reading them back.
+// interactions/: recording interactions, keeping those that come too early, and reading them back.
 
 import { interaction } from '../registry/interaction.ts';
 import { timeOfUuidV7 } from '../registry/uuid-v7.ts';

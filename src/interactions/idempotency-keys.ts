@@ -54,6 +54,15 @@ export async function claimIdempotencyKey(client: Client, claim: Claim): Promise
   };
 }
 
+/** Gives a key that is claimed, and locked, to another body: nothing was stored under it yet. */
+export async function replaceClaim(client: Client, claim: Claim): Promise<void> {
+  await client.query(
+    `update interaction_idempotency_keys set body_sha256 = $3, claimed_at = $4
+     where organisation_id = $1 and idempotency_key = $2`,
+    [claim.organisationId, claim.idempotencyKey, claim.bodySha256, claim.now],
+  );
+}
+
 /** Removes what is forgotten, a bounded number at a time so that no transaction is long. */
 export async function purgeIdempotencyKeys(
   pool: Pool,

@@ -1,32 +1,24 @@
-import { RequestError } from '../errors.ts';
 import { binaryArray } from '../postgres/binary/array-writer.ts';
-import type { Client, Pool } from '../postgres/pool.ts';
-import { exists, sentRows } from '../records/tables.ts';
+import type { EncodedRows } from '../postgres/binary/encoded-rows.ts';
+import type { Statement } from '../postgres/one-exchange.ts';
+import { type Client, isDuplicate, type Pool } from '../postgres/pool.ts';
+import { BeginAgain, expectRows } from '../postgres/transactions.ts';
+import { sentRows } from '../records/tables.ts';
 import { type ColumnType, isUuid } from '../registry/fields.ts';
-import { type ItemType, interaction, itemTypes } from '../registry/interaction.ts';
+import { type ItemType, interaction } from '../registry/interaction.ts';
 import type { Instant } from '../registry/times.ts';
+import { sentColumnTypes } from '../registry/upload-types.ts';
 import type { Row } from '../registry/validate.ts';
 
 const fields = Object.keys(interaction);
 const columns = ['interaction_id', ...fields, 'event_time'];
-/** JSON travels as text; the statement makes it JSON again. */
-const types: readonly ColumnType[] = [
-  'uuid',
-  ...Object.values(interaction).map(({ column }) => (column === 'jsonb' ? 'text' : column)),
-  'timestamptz',
-];
+const types: readonly ColumnType[] = ['uuid', ...sentColumnTypes('interactions'), 'timestamptz'];
 
 /** Writes rows of one organisation. */
 const insertText = `
   insert into interactions (organisation_id, ${columns.join(', ')})
   select i.organisation_id, ${columns.map((column) => (column === 'event_timestamp' ? `i.${column}::jsonb` : `i.${column}`)).join(', ')}
   from ${sentRows(columns, types)}`;
-
-/** Writes those of which both references exist. `case` looks in the one table that the kind of item names. */
-const checkAndInsertText = `${insertText}
-  where case i.item_type ${(Object.keys(itemTypes) as ItemType[]).map((itemType) => `when '${itemType}' then ${exists(itemTypes[itemType], 'i.item_id')}`).join('\n      ')} end
-    and (i.student_id is null or ${exists('customers', 'i.student_id')})
-  returning interaction_id`;
 
 export interface NewInteraction {
   readonly organisationId: string;
@@ -41,40 +33,33 @@ export interface NewInteraction {
 
 const eventTimestampAt = columns.indexOf('event_timestamp');
 
-/**
- * Writes interactions of one organisation whose item and student are known to exist: all of them, or none (false), which
- * PostgreSQL never does and Citus does where the statement waited while a shard was split.
- */
-export async function insertInteractions(
-  client: Client,
-  organisationId: string,
-  added: readonly NewInteraction[],
-): Promise<boolean> {
-  const { rowCount } = await client.query({
-    name: 'insert interactions',
-    text: insertText,
-    values: [organisationId, ...arraysOf(added)],
-  });
-  // It may be committed with the statement, and nobody can tell which were written.
-  if (rowCount !== 0 && rowCount !== added.length) throw new RequestError('outcome_unknown');
-  return rowCount !== 0;
+/** The statement that writes interactions of one organisation whose item and student are known to exist. */
+export function insertStatement(organisationId: string, added: readonly NewInteraction[]): Statement {
+  return { name: 'insert interactions', text: insertText, values: [organisationId, ...arraysOf(added)] };
 }
 
-/** Writes interactions of one organisation; returns the ids of those whose item and student exist. */
-export async function checkAndInsertInteractions(
-  client: Client,
-  organisationId: string,
-  added: readonly NewInteraction[],
-): Promise<Set<string>> {
-  const { rows } = await client.query<{ interaction_id: string }>({
-    name: 'check and insert interactions',
-    text: checkAndInsertText,
-    values: [organisationId, ...arraysOf(added)],
-  });
-  return new Set(rows.map(({ interaction_id }) => interaction_id));
+/** Writes one. */
+export async function insertInteraction(client: Client, added: NewInteraction): Promise<void> {
+  await insertEncoded(client, added.organisationId, { count: 1, arrays: arraysOf([added]) });
 }
 
-function arraysOf(added: readonly NewInteraction[]): Buffer[] {
+/** Writes rows that are arrays already: the ids, the fields in the registry's order, and the time of the event. */
+export async function insertEncoded(
+  client: Client,
+  organisationId: string,
+  { count, arrays }: EncodedRows,
+): Promise<void> {
+  const written = await client
+    .query({ name: 'insert interactions', text: insertText, values: [organisationId, ...arrays] })
+    .catch((error: unknown) => {
+      // Only one that was given its id before can be there already: it is sent again at this moment.
+      throw isDuplicate(error) ? new BeginAgain('an interaction was stored meanwhile') : error;
+    });
+  expectRows(written, count, 'interactions');
+}
+
+/** A column for the id, one for each field, and one for the time of the event. */
+export function arraysOf(added: readonly NewInteraction[]): Buffer[] {
   const rows = added.map(({ interactionId, row, eventTime }) => {
     const values: Row = [interactionId, ...row, eventTime];
     values[eventTimestampAt] = JSON.stringify(values[eventTimestampAt]);
@@ -87,38 +72,15 @@ function column(rows: readonly Row[], at: number) {
   return rows.map((row) => row[at] ?? null);
 }
 
-const missingFrom = perItemType(
-  (itemType) => `
-    select not ${exists(itemTypes[itemType], '$2')} as item,
-      $3::uuid is not null and not ${exists('customers', '$3')} as student
-    from tenants o where o.organisation_id = $1`,
-);
-
-function perItemType(make: (itemType: ItemType) => string): Record<ItemType, string> {
-  const entries = Object.keys(itemTypes).map((itemType) => [itemType, make(itemType as ItemType)]);
-  return Object.fromEntries(entries) as Record<ItemType, string>;
-}
-
-/** Which of an interaction's references does not exist. */
-export async function missingReferences(
-  pool: Pool,
-  organisationId: string,
-  itemType: ItemType,
-  itemId: string,
-  studentId: string | null,
-): Promise<{ item: boolean; student: boolean }> {
-  const { rows } = await pool.query<{ item: boolean; student: boolean }>(missingFrom[itemType], [
-    organisationId,
-    itemId,
-    studentId,
-  ]);
-  const [missing] = rows;
-  if (!missing) throw new Error('the organisation is not there');
-  return missing;
-}
-
 /** One stored interaction: every field of the resource by its name, and the id. */
 export type StoredInteraction = Record<string, string | number | null> & { interaction_id: string };
+
+export function storedForm({ interactionId, row }: NewInteraction): StoredInteraction {
+  const stored: StoredInteraction = { interaction_id: interactionId };
+  for (let at = 0; at < fields.length; at++)
+    stored[fields[at] as string] = (row[at] ?? null) as StoredInteraction[string];
+  return stored;
+}
 
 /** The columns of one that is read. */
 export const selected = ['interaction_id', ...fields].join(', ');

@@ -1,13 +1,22 @@
 import { RequestError } from '../errors.ts';
 import { limits } from '../limits.ts';
 import type { NodePools } from '../postgres/node-pools.ts';
+import { inOneExchange, type Statement } from '../postgres/one-exchange.ts';
 import { type Client, isUnavailable, leavesOutcomeOpen } from '../postgres/pool.ts';
 import { StallWatch } from '../postgres/stall-watch.ts';
-import { inOneTransaction } from '../postgres/transactions.ts';
+import {
+  CommitUnconfirmed,
+  expectRows,
+  inTransaction,
+  retryConflicts,
+  type SendLast,
+} from '../postgres/transactions.ts';
+import { countChangeStatement } from '../records/record-counts.ts';
 import { itemTypes } from '../registry/interaction.ts';
 import type { Traces } from '../traces/traces.ts';
-import { checkAndInsertInteractions, insertInteractions, type NewInteraction } from './interaction-rows.ts';
+import { insertStatement, type NewInteraction } from './interaction-rows.ts';
 import { KnownIds } from './known-ids.ts';
+import { isMissing, missingAmong, referencedBy } from './look-up-references.ts';
 
 /** Those of one organisation, which share a statement. */
 interface Group {
@@ -22,12 +31,6 @@ interface Waiting {
   readonly reject: (error: unknown) => void;
   /** Where its request is in its trace. */
   readonly caller: Traces['current'];
-}
-
-/** What PostgreSQL found of one whose references were not known, or which was not written. */
-interface Found {
-  readonly added: NewInteraction;
-  readonly isWritten: boolean;
 }
 
 /**
@@ -149,22 +152,62 @@ export class InteractionWriter {
   }
 
   /** Returns those that were not written, for their item or their student does not exist. */
-  async #insert(node: string | undefined, groups: readonly Group[]): Promise<ReadonlySet<NewInteraction>> {
-    // Until a connection is had nothing can have been written; once the statement is on its way, only the answer tells.
-    const client = await this.#pools.connect(node);
-    const known = this.#known;
-    const statements = groups.flatMap((group) => statementsOf(group, known));
+  #insert(node: string | undefined, groups: readonly Group[]): Promise<ReadonlySet<NewInteraction>> {
+    const inserting =
+      node === undefined ? this.#insertInOneExchange(groups) : this.#insertOnCluster(node, groups);
+    return inserting.catch((error: unknown) => {
+      if (error instanceof RequestError || isUnavailable(error)) this.forgetKnown();
+      throw error;
+    });
+  }
+
+  async #insertInOneExchange(groups: readonly Group[]): Promise<ReadonlySet<NewInteraction>> {
+    // Until a connection is had nothing can have been written; once the insert is on its way, only the answer tells.
+    const client = await this.#pools.connect(undefined);
+    let isOnItsWay = false;
     try {
-      const [first] = statements;
-      const found =
-        first && statements.length === 1 ? [await first(client)] : await inOneTransaction(client, statements);
+      const missing = await missingOf(client, groups, this.#known);
+      const inserts = groups.flatMap((group) => insertsOf(group, missing));
+      isOnItsWay = inserts.length > 0;
+      const written = await inOneExchange(
+        client,
+        inserts.map(({ statement }) => statement),
+      );
+      if (inserts.some(({ rows }, at) => written[at] !== rows))
+        throw new Error('interactions were not written');
       client.release();
-      return learn(known, found.flat());
+      return missing;
     } catch (error) {
       client.release(true);
-      if (isUnavailable(error) || leavesOutcomeOpen(error)) this.forgetKnown();
-      throw leavesOutcomeOpen(error) ? new RequestError('outcome_unknown', { cause: error }) : error;
+      const isOpen = isOnItsWay && leavesOutcomeOpen(error);
+      throw isOpen ? new RequestError('outcome_unknown', { cause: error }) : error;
     }
+  }
+
+  /**
+   * On Citus a statement may write nothing and say nothing of it, where it waited while a shard was split: COMMIT is sent
+   * only when all rows were seen to be written, and until then nothing is stored, whatever fails.
+   */
+  async #insertOnCluster(node: string, groups: readonly Group[]): Promise<ReadonlySet<NewInteraction>> {
+    const pool = { connect: () => this.#pools.connect(node) };
+    const work = async (client: Client, sendLast: SendLast) => {
+      const missing = await missingOf(client, groups, this.#known);
+      for (const { statement, rows } of groups.flatMap((group) => insertsOf(group, missing)))
+        sendLast(async (last) => expectRows(await last.query({ ...statement }), rows, 'interactions'));
+      return missing;
+    };
+    try {
+      return await retryConflicts(() => inTransaction(pool, work));
+    } catch (error) {
+      throw error instanceof CommitUnconfirmed
+        ? new RequestError('outcome_unknown', { cause: error })
+        : error;
+    }
+  }
+
+  /** The ids that are known to exist, until they are forgotten: what is learnt later goes to those that are kept then. */
+  get known(): KnownIds {
+    return this.#known;
   }
 
   /** A connection was lost, or another server answers: what is known came from one that may be gone. */
@@ -184,24 +227,35 @@ function partsOf(groups: readonly Group[]): Group[] {
   );
 }
 
-/** PostgreSQL looks for the references of those alone that are not known to have them. */
-function statementsOf(
+/** Those with a missing reference. PostgreSQL looks for the references of those alone that are not known to have them. */
+async function missingOf(
+  client: Client,
+  groups: readonly Group[],
+  known: KnownIds,
+): Promise<ReadonlySet<NewInteraction>> {
+  const found = await Promise.all(
+    groups.map(async ({ organisationId, waiting }) => {
+      const asked = waiting.map(({ added }) => added).filter((added) => !isKnown(known, added));
+      if (asked.length === 0) return [];
+      const missing = await missingAmong(client, organisationId, referencedBy(asked), known);
+      return asked.filter((added) => isMissing(added, missing));
+    }),
+  );
+  return new Set(found.flat());
+}
+
+/** Writes those of an organisation, and notes how many there are. */
+function insertsOf(
   { organisationId, waiting }: Group,
-  knownIds: KnownIds,
-): ((client: Client) => Promise<Found[]>)[] {
-  const known: NewInteraction[] = [];
-  const others: NewInteraction[] = [];
-  for (const { added } of waiting) (isKnown(knownIds, added) ? known : others).push(added);
-  const insertKnown = async (client: Client) => {
-    const isWritten = await insertInteractions(client, organisationId, known);
-    // Whoever is told that one was not written asks for its references, finds them, and tries again.
-    return isWritten ? [] : known.map((added) => ({ added, isWritten }));
-  };
-  const insertOthers = async (client: Client) => {
-    const written = await checkAndInsertInteractions(client, organisationId, others);
-    return others.map((added) => ({ added, isWritten: written.has(added.interactionId) }));
-  };
-  return [...(known.length > 0 ? [insertKnown] : []), ...(others.length > 0 ? [insertOthers] : [])];
+  missing: ReadonlySet<NewInteraction>,
+): { readonly statement: Statement; readonly rows: number }[] {
+  const added = waiting.map((one) => one.added).filter((one) => !missing.has(one));
+  if (added.length === 0) return [];
+  const change = { records: added.length, newestUpdated: null, lastUpload: new Date() };
+  return [
+    { statement: countChangeStatement(organisationId, 'interactions', change), rows: 1 },
+    { statement: insertStatement(organisationId, added), rows: added.length },
+  ];
 }
 
 function isKnown(
@@ -212,18 +266,4 @@ function isKnown(
     knownIds.has(organisationId, itemTypes[itemType], itemId) &&
     (studentId === null || knownIds.has(organisationId, 'customers', studentId))
   );
-}
-
-/** Returns those that were not written. */
-function learn(knownIds: KnownIds, found: readonly Found[]): ReadonlySet<NewInteraction> {
-  const notWritten = new Set<NewInteraction>();
-  for (const { added, isWritten } of found) {
-    const { organisationId, itemType, itemId, studentId } = added;
-    if (!isWritten) notWritten.add(added);
-    else {
-      knownIds.add(organisationId, itemTypes[itemType], itemId);
-      if (studentId !== null) knownIds.add(organisationId, 'customers', studentId);
-    }
-  }
-  return notWritten;
 }

@@ -1,6 +1,7 @@
 import { limits } from '../limits.ts';
 import type { AskedPage } from '../postgres/newest-first.ts';
 import type { Pool } from '../postgres/pool.ts';
+import { LineBuffer } from '../records/line-buffer.ts';
 import {
   dateTime,
   type Field,
@@ -12,8 +13,9 @@ import {
   uuid,
 } from '../registry/fields.ts';
 import { type ItemType, interaction, itemTypes } from '../registry/interaction.ts';
+import type { Instant } from '../registry/times.ts';
 import { type InteractionAnswer, interactionAnswer } from './answer.ts';
-import { listInteractions } from './look-for-interactions.ts';
+import { type InteractionFilter, listInteractions } from './look-for-interactions.ts';
 
 const filters = {
   student_id: uuid(),
@@ -25,10 +27,17 @@ const filters = {
   source: oneOf(['SERVICE']),
 };
 
-const paging = {
+const times = {
+  event_from: dateTime({ description: 'only those that happened at this time or later' }),
+  event_to: dateTime({ description: 'only those that happened before this time' }),
   from: dateTime({ description: 'only those received at this time or later' }),
   to: dateTime({ description: 'only those received before this time' }),
-  cursor: uuid({ description: 'the `next_cursor` of the previous page' }),
+};
+
+const paging = {
+  cursor: uuid({
+    description: 'the `next_cursor` of the previous page, or the id of the last interaction received',
+  }),
   limit: integer({
     minimum: 1,
     maximum: limits.interactionsPerPageMax,
@@ -37,7 +46,7 @@ const paging = {
 };
 
 export const interactionFilters: Readonly<Record<string, Field>> = Object.fromEntries(
-  Object.entries({ ...filters, ...paging }).map(([name, field]) => [name, optional(field)]),
+  Object.entries({ ...filters, ...times, ...paging }).map(([name, field]) => [name, optional(field)]),
 );
 
 export interface InteractionPage {
@@ -45,13 +54,40 @@ export interface InteractionPage {
   readonly next_cursor: string | null;
 }
 
-export async function listPage(
-  pool: Pool,
-  organisationId: string,
-  query: Readonly<Record<string, Scalar>>,
-): Promise<InteractionPage> {
-  const { from, to, cursor, limit = limits.interactionsPerPageDefault, ...filter } = query;
-  const asked = { from, to, cursor, limit } as AskedPage;
+type Query = Readonly<Record<string, Scalar>>;
+
+export async function listPage(pool: Pool, organisationId: string, query: Query): Promise<InteractionPage> {
+  const { filter, asked } = readQuery(query);
   const { rows, next } = await listInteractions(pool, organisationId, filter, asked);
   return { interactions: rows.map(interactionAnswer), next_cursor: next };
+}
+
+/** All that match, a line each, page by page: between two no connection is held, however slowly the reader takes them. */
+export async function* interactionLines(
+  pool: Pool,
+  organisationId: string,
+  query: Query,
+): AsyncGenerator<Buffer> {
+  const { filter, asked } = readQuery({ ...query, limit: limits.interactionsPerPageMax });
+  const lines = new LineBuffer();
+  for (let cursor: string | null | undefined = asked.cursor; cursor !== null; ) {
+    const { rows, next } = await listInteractions(pool, organisationId, filter, { ...asked, cursor });
+    for (const row of rows) lines.add(JSON.stringify(interactionAnswer(row)));
+    yield lines.take();
+    cursor = next;
+  }
+}
+
+function readQuery(query: Query): { readonly filter: InteractionFilter; readonly asked: AskedPage } {
+  const {
+    from,
+    to,
+    cursor,
+    limit = limits.interactionsPerPageDefault,
+    event_from,
+    event_to,
+    ...equal
+  } = query;
+  const [eventFrom, eventTo] = [event_from, event_to] as (Instant | undefined)[];
+  return { filter: { equal, eventFrom, eventTo }, asked: { from, to, cursor, limit } as AskedPage };
 }

@@ -2,6 +2,7 @@ import { limits } from '../limits.ts';
 import type { AskedPage } from '../postgres/newest-first.ts';
 import type { Pool } from '../postgres/pool.ts';
 import type { Scalar } from '../registry/fields.ts';
+import { type Instant, isoOf } from '../registry/times.ts';
 import { firstIdFrom, firstUuid, lastUuid } from '../registry/uuid-v7.ts';
 import { type Span, spanBelow } from './interaction-partitions.ts';
 import { type StoredInteraction, selected, written } from './interaction-rows.ts';
@@ -9,7 +10,13 @@ import { type StoredInteraction, selected, written } from './interaction-rows.ts
 /** What has an index where a day is over, the most selective first: the first one asked for leads. */
 const leads = ['recommendation_id', 'student_id', 'user_id', 'item_id'];
 
-export type InteractionFilter = Readonly<Record<string, Scalar>>;
+export interface InteractionFilter {
+  /** The value that each of these fields must have. */
+  readonly equal: Readonly<Record<string, Scalar>>;
+  /** When it happened: from this instant on, and before that one. */
+  readonly eventFrom: Instant | undefined;
+  readonly eventTo: Instant | undefined;
+}
 
 interface Look {
   readonly organisationId: string;
@@ -21,7 +28,7 @@ interface Look {
 }
 
 /**
- * A page of an organisation's interactions that equal the filter, the newest first, and the cursor of the next page. It is
+ * A page of an organisation's interactions that match the filter, the newest first, and the cursor of the next page. It is
  * found by looks, each at so many rows at most: along the index of the most selective field where the day is over, along
  * the primary key where it is not. When its time is up, the page ends with what was found, and its cursor is where it
  * stopped.
@@ -64,25 +71,32 @@ function lower(a: string | undefined, b: string | undefined): string | undefined
   return a < b ? a : b;
 }
 
-/** The rows a look goes through, and what of the filter is left to be asked of each. */
+/** The rows a look goes through, and what of the filter is left to be asked of each, which adds its values when it is. */
 function partsOf({ organisationId, filter, below, from, isIndexed }: Look) {
-  const lead = isIndexed ? leads.find((field) => field in filter) : undefined;
+  const { equal, eventFrom, eventTo } = filter;
+  const lead = isIndexed ? leads.find((field) => field in equal) : undefined;
   const values: unknown[] = [organisationId];
-  const equals = (field: string) => `${field} = $${values.push(filter[field])}`;
+  const add = (value: unknown) => `$${values.push(value)}`;
   const path = `from interactions where organisation_id = $1
     and interaction_id < ${written(below)} and interaction_id >= ${written(from)}
-    ${lead === undefined ? '' : `and ${equals(lead)}`} order by interaction_id desc`;
-  const others = Object.keys(filter).filter((field) => field !== lead);
-  return { path, values, others, equals };
+    ${lead === undefined ? '' : `and ${lead} = ${add(equal[lead])}`} order by interaction_id desc`;
+  const others = [
+    ...Object.keys(equal)
+      .filter((field) => field !== lead)
+      .map((field) => () => `${field} = ${add(equal[field])}`),
+    ...(eventFrom === undefined ? [] : [() => `event_time >= ${add(isoOf(eventFrom))}`]),
+    ...(eventTo === undefined ? [] : [() => `event_time < ${add(isoOf(eventTo))}`]),
+  ];
+  return { path, values, others };
 }
 
 async function rowsOf(pool: Pool, look: Look, limit: number): Promise<StoredInteraction[]> {
-  const { path, values, others, equals } = partsOf(look);
+  const { path, values, others } = partsOf(look);
   const text =
     others.length === 0
       ? `select ${selected} ${path} limit ${limit}`
       : `select ${selected} from (select * ${path} limit ${limits.interactionRowsPerLookMax}) looked
-         where ${others.map(equals).join(' and ')} order by interaction_id desc limit ${limit}`;
+         where ${others.map((condition) => condition()).join(' and ')} order by interaction_id desc limit ${limit}`;
   return (await pool.query<StoredInteraction>(text, values)).rows;
 }
 

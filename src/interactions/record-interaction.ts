@@ -1,24 +1,18 @@
-import { createHash, randomUUIDv7 } from 'node:crypto';
+import { randomUUIDv7 } from 'node:crypto';
 import { type Detail, RequestError } from '../errors.ts';
 import { ObjectReader } from '../json/object-reader.ts';
 import { endOfBody, findingFault, startOfJson } from '../json/parse-body.ts';
 import { limits } from '../limits.ts';
-import type { Client, Pool } from '../postgres/pool.ts';
-import { CommitUnconfirmed, inTransaction, retryConflicts } from '../postgres/transactions.ts';
-import { eventTime, type ItemType, interaction, itemTypes } from '../registry/interaction.ts';
-import { type ResourceType, referenceNotFound } from '../registry/resources.ts';
+import type { Pool } from '../postgres/pool.ts';
+import { inTransaction, retryConflicts } from '../postgres/transactions.ts';
+import { eventTime, type ItemType, interaction } from '../registry/interaction.ts';
 import { type FieldProblem, makeCheck, type Row, unreadableRecord } from '../registry/validate.ts';
 import { type Warning, WarningCounter } from '../registry/warnings.ts';
 import { type InteractionAnswer, interactionAnswer } from './answer.ts';
-import { type Claimed, claimIdempotencyKey } from './idempotency-keys.ts';
-import {
-  checkAndInsertInteractions,
-  findInteraction,
-  missingReferences,
-  type NewInteraction,
-  type StoredInteraction,
-} from './interaction-rows.ts';
+import { type NewInteraction, type StoredInteraction, storedForm } from './interaction-rows.ts';
 import type { InteractionWriter } from './interaction-writer.ts';
+import { keepInteraction, missingReferences, refuseMissing } from './missing-references.ts';
+import { recordOnce } from './record-once.ts';
 
 const fields = Object.keys(interaction);
 const reader = new ObjectReader(fields);
@@ -26,6 +20,7 @@ const check = makeCheck(interaction);
 
 export interface InteractionRequest {
   readonly organisationId: string;
+  readonly requestId: string;
   readonly body: Buffer | undefined;
   readonly idempotencyKey: string | undefined;
 }
@@ -42,18 +37,20 @@ export interface RecordedInteraction {
   readonly isRepeated: boolean;
 }
 
-/** Records one interaction, or answers a repeated request as it was answered the first time. */
+/**
+ * Records one interaction, or answers a repeated request as it was answered the first time. One with a missing reference is
+ * kept as a rejection before it is refused.
+ */
 export async function recordInteraction(
   parts: InteractionParts,
-  { organisationId, body, idempotencyKey }: InteractionRequest,
+  { organisationId, requestId, body, idempotencyKey }: InteractionRequest,
 ): Promise<RecordedInteraction> {
   const warnings = new WarningCounter();
   const added = readInteraction(organisationId, body, warnings);
-  const stored =
+  const { stored, isRepeated } =
     idempotencyKey === undefined
-      ? await insertWithOthers(parts, added)
-      : await insertOnce(parts.pool, added, idempotencyKey);
-  const isRepeated = stored.interaction_id !== added.interactionId;
+      ? { stored: await insertWithOthers(parts, added, requestId), isRepeated: false }
+      : await recordOnce(parts.pool, added, { requestId, idempotencyKey, known: parts.writer.known });
   return { interaction: interactionAnswer(stored), warnings: warnings.list(), isRepeated };
 }
 
@@ -105,109 +102,26 @@ function fieldOf(row: Row, field: keyof typeof interaction) {
   return row[fields.indexOf(field)] ?? null;
 }
 
+/**
+ * Hands it to the writer until it is written. Where it was not, a reference should be missing, and that is the answer; if
+ * none is, the item or the student was stored in this very moment, and it is tried again.
+ */
 async function insertWithOthers(
   { pool, writer }: InteractionParts,
   added: NewInteraction,
+  requestId: string,
 ): Promise<StoredInteraction> {
-  await untilReferencesExist(pool, added, () => writer.write(added));
-  return storedForm(added);
-}
-
-async function insertOnce(
-  pool: Pool,
-  added: NewInteraction,
-  idempotencyKey: string,
-): Promise<StoredInteraction> {
-  // What will be stored, so that neither spaces nor the order of fields make a difference.
-  const bodySha256 = createHash('sha256').update(JSON.stringify(added.row)).digest();
-  let stored: StoredInteraction | undefined;
-  await untilReferencesExist(pool, added, async () => {
-    stored = await claimAndInsert(pool, added, idempotencyKey, bodySha256);
-    return stored !== undefined;
-  });
-  return stored as StoredInteraction;
-}
-
-/**
- * Runs `write` until it has written. Where it has not, a reference should be missing, and that is the answer; if none is,
- * the item or the student was stored in this very moment, and it is tried again.
- */
-async function untilReferencesExist(
-  pool: Pool,
-  added: NewInteraction,
-  write: () => Promise<boolean>,
-): Promise<void> {
-  for (let attempt = 1; !(await write()); attempt++) {
-    const details = await missingDetails(pool, added);
-    if (details.length > 0) throw new RequestError('invalid_request', { details });
+  for (let attempt = 1; !(await writer.write(added)); attempt++) {
+    const missing = await missingReferences(pool, added, writer.known);
+    if (missing.length > 0) {
+      await retryConflicts(() =>
+        inTransaction(pool, (client, sendLast) =>
+          keepInteraction(client, sendLast, { requestId, added, problems: missing, recordId: null }),
+        ),
+      );
+      throw refuseMissing(missing);
+    }
     if (attempt === limits.interactionAttemptsMax) throw new RequestError('internal');
   }
-}
-
-/** Undefined, and nothing is claimed, where a reference is missing: only what succeeded is remembered. */
-async function claimAndInsert(
-  pool: Pool,
-  added: NewInteraction,
-  idempotencyKey: string,
-  bodySha256: Buffer,
-): Promise<StoredInteraction | undefined> {
-  const now = new Date();
-  const claim = {
-    organisationId: added.organisationId,
-    idempotencyKey,
-    bodySha256,
-    interactionId: added.interactionId,
-    now,
-    forgottenBefore: new Date(now.getTime() - limits.idempotencyKeyLifeMs),
-  };
-  try {
-    return await retryConflicts(() =>
-      inTransaction(pool, async (client) => {
-        const claimed = await claimIdempotencyKey(client, claim);
-        if (!claimed.claimed) return firstAnswer(client, added.organisationId, claimed);
-        const written = await checkAndInsertInteractions(client, added.organisationId, [added]);
-        if (written.size === 0) throw new NotWritten();
-        return storedForm(added);
-      }),
-    );
-  } catch (error) {
-    if (error instanceof NotWritten) return undefined;
-    throw error instanceof CommitUnconfirmed ? new RequestError('outcome_unknown', { cause: error }) : error;
-  }
-}
-
-/** Rolls the claim back. */
-class NotWritten extends Error {}
-
-async function firstAnswer(
-  client: Client,
-  organisationId: string,
-  { interactionId, sameBody }: Claimed & { readonly claimed: false },
-): Promise<StoredInteraction> {
-  if (!sameBody) throw new RequestError('idempotency_key_reused');
-  const first = await findInteraction(client, organisationId, interactionId);
-  if (!first) throw new Error('an idempotency key names an interaction that is not there');
-  return first;
-}
-
-function storedForm({ interactionId, row }: NewInteraction): StoredInteraction {
-  const stored: StoredInteraction = { interaction_id: interactionId };
-  for (let at = 0; at < fields.length; at++)
-    stored[fields[at] as string] = (row[at] ?? null) as StoredInteraction[string];
-  return stored;
-}
-
-async function missingDetails(
-  pool: Pool,
-  { organisationId, itemType, itemId, studentId }: NewInteraction,
-): Promise<Detail[]> {
-  const missing = await missingReferences(pool, organisationId, itemType, itemId, studentId);
-  return [
-    ...(missing.student ? [notFound('student_id', 'customers')] : []),
-    ...(missing.item ? [notFound('item_id', itemTypes[itemType])] : []),
-  ];
-}
-
-function notFound(field: string, type: ResourceType): Detail {
-  return { field, ...referenceNotFound(type) };
+  return storedForm(added);
 }

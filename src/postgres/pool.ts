@@ -148,6 +148,11 @@ export function isLockTimeout(error: unknown): boolean {
   return code === '55P03' || code === '57014';
 }
 
+/** True where a row with the same primary key, or a unique value of it, is there already. */
+export function isDuplicate(error: unknown): boolean {
+  return (error as { code?: unknown }).code === '23505';
+}
+
 /** True where PostgreSQL chose this transaction to give way to another: doing it again is all that is needed. */
 export function isConflict(error: unknown): boolean {
   const { code } = error as { code?: unknown };

@@ -1,6 +1,6 @@
 import { limits } from '../limits.ts';
 import { inOneWrite } from './one-write.ts';
-import { type Client, isConflict, isUnavailable, leavesOutcomeOpen, type Pool } from './pool.ts';
+import { type Client, isConflict, isUnavailable, leavesOutcomeOpen } from './pool.ts';
 
 /** COMMIT was sent and its answer never came: the work is stored or it is not, and only sending it again settles it. */
 export class CommitUnconfirmed extends Error {
@@ -14,7 +14,7 @@ export type SendLast = (statement: (client: Client) => Promise<unknown>) => void
 
 /** Runs `work` in one transaction. A connection that fails to roll back is thrown away, so that no slot is poisoned. */
 export async function inTransaction<T>(
-  pool: Pool,
+  pool: { connect(): Promise<Client> },
   work: (client: Client, sendLast: SendLast) => Promise<T>,
   begin: 'begin' | 'begin read only' | 'begin isolation level repeatable read' = 'begin',
 ): Promise<T> {

@@ -10,7 +10,9 @@ export class UnnamedClient extends pg.Client {
     const run = super.query as (...all: unknown[]) => unknown;
     return run.call(
       this,
-      typeof statement === 'object' ? { ...statement, name: undefined } : statement,
+      typeof statement === 'object' && !(statement instanceof pg.Query)
+        ? { ...statement, name: undefined }
+        : statement,
       ...rest,
     );
   }

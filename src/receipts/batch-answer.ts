@@ -1,6 +1,6 @@
 // receipts/: what became of each upload and replay.
 
-import type { ResourceType } from '../registry/resources.ts';
+import type { UploadType } from '../registry/upload-types.ts';
 import type { Warning } from '../registry/warnings.ts';
 
 /** The answer for a batch, as the client gets it and its receipt keeps it. */
@@ -9,7 +9,7 @@ export interface BatchAnswer {
   readonly status: BatchStatus;
   readonly data: {
     readonly status: 'success' | 'partial' | 'error';
-    readonly type: ResourceType;
+    readonly type: UploadType;
     readonly message: string;
     readonly request_id: string;
     readonly batch_id: string;

@@ -13,7 +13,7 @@ import {
   text,
   uuid,
 } from '../registry/fields.ts';
-import { resourceTypes } from '../registry/resources.ts';
+import { uploadTypes } from '../registry/upload-types.ts';
 import { timeOfUuidV7 } from '../registry/uuid-v7.ts';
 import type { BatchAnswer, Counts } from './batch-answer.ts';
 import { answerOf, findReceipt, receiptTable, type StoredReceipt } from './receipts.ts';
@@ -86,7 +86,7 @@ export async function* receiptFor(
 }
 
 export const receiptFilters: Readonly<Record<string, Field>> = {
-  type: optional(oneOf(resourceTypes)),
+  type: optional(oneOf(uploadTypes)),
   status: optional(oneOf(['200', '207', '400'], { description: 'only those with this status' })),
   idempotency_key: optional(text({ codePointsMax: limits.idempotencyKeyCharactersMax })),
   from: optional(dateTime({ description: 'only those received at this time or later' })),

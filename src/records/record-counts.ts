@@ -1,4 +1,5 @@
 import { exactTime } from '../postgres/iso-time.ts';
+import type { Statement } from '../postgres/one-exchange.ts';
 import type { Client, Pool } from '../postgres/pool.ts';
 import { expectRows, inTransaction, retryConflicts } from '../postgres/transactions.ts';
 
@@ -15,16 +16,24 @@ export async function addCountChange(
   client: Client,
   organisationId: string,
   type: string,
-  { records, newestUpdated, lastUpload }: CountChange,
+  change: CountChange,
 ): Promise<void> {
-  const added = await client.query({
+  const added = await client.query(countChangeStatement(organisationId, type, change));
+  expectRows(added, 1, 'the difference to the counts');
+}
+
+export function countChangeStatement(
+  organisationId: string,
+  type: string,
+  { records, newestUpdated, lastUpload }: CountChange,
+): Statement {
+  return {
     name: 'add count change',
     text: `
       insert into record_count_changes (organisation_id, type, records, newest_updated, last_upload)
       values ($1, $2, $3, $4, $5)`,
     values: [organisationId, type, records, newestUpdated, lastUpload],
-  });
-  expectRows(added, 1, 'the difference to the counts');
+  };
 }
 
 export interface TypeCount {

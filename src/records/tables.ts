@@ -67,8 +67,8 @@ export function quote(name: string): string {
 }
 
 /** Makes each type's statement once, the first time it is needed. */
-export function perType<T>(make: (type: ResourceType) => T): (type: ResourceType) => T {
-  const made = new Map<ResourceType, T>();
+export function perType<T, K extends string = ResourceType>(make: (type: K) => T): (type: K) => T {
+  const made = new Map<K, T>();
   return (type) => {
     let value = made.get(type);
     if (value === undefined) {

@@ -50,8 +50,9 @@ export interface Field<S extends TSchema = TSchema, R extends boolean = boolean>
 }
 
 export type Plain =
-  | { readonly kind: 'uuid' | 'country' | 'date' | 'dateTime' | 'number' | 'boolean' }
-  | { readonly kind: 'text'; readonly bytesMax: number };
+  | { readonly kind: 'uuid' | 'country' | 'date' | 'dateTime' | 'number' | 'boolean' | 'eventTimestamp' }
+  | { readonly kind: 'text'; readonly bytesMax: number }
+  | { readonly kind: 'choice'; readonly values: readonly Uint8Array[] };
 
 /** A record's JSON as TypeScript sees it: optional fields may be absent or null. */
 export type RecordOf<F extends Record<string, Field>> = {
@@ -320,6 +321,7 @@ export function oneOf<const V extends string>(values: readonly V[], options: Des
   return {
     schema: Type.Unsafe<V>({ type: 'string', enum: values, ...options }),
     column: 'text',
+    plain: { kind: 'choice', values: values.map((value) => new TextEncoder().encode(value)) },
     required: true,
     read(value) {
       if (typeof value !== 'string') return wantsString;

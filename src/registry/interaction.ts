@@ -30,6 +30,7 @@ function eventTimestamp() {
         'when it happened: epoch seconds below 100000000000, epoch milliseconds from there on, or an ISO 8601 date-time',
     }),
     column: 'jsonb',
+    plain: { kind: 'eventTimestamp' },
     required: true,
     read(value) {
       if (typeof value !== 'number' && typeof value !== 'string') {
@@ -47,7 +48,7 @@ export function eventTime(sent: number | string): Instant | undefined {
   return instantOf(sent < limits.epochSecondsEnd ? sent * 1_000 : sent);
 }
 
-/** One user's interaction with one item. It is recorded by itself, never in a batch, and never changed. */
+/** One user's interaction with one item. It has no identifier of its own until it is stored, and is never changed. */
 export const interaction = {
   interaction_type: oneOf(['FILTER_CLICK', 'SHARE', 'PAGE_VIEW', 'DISCOUNT_CODE']),
   user_id: optional(

@@ -13,7 +13,7 @@ import {
   text,
   uuid,
 } from '../registry/fields.ts';
-import { resourceTypes } from '../registry/resources.ts';
+import { uploadTypes } from '../registry/upload-types.ts';
 import { timeOfUuidV7 } from '../registry/uuid-v7.ts';
 import { addKindChanges, countChange, listKinds, type Reasons } from './rejection-kinds.ts';
 import {
@@ -31,7 +31,7 @@ import {
 
 /** Which rejections are meant: the same everywhere. */
 export const rejectionFilters = {
-  type: optional(oneOf(resourceTypes)),
+  type: optional(oneOf(uploadTypes)),
   code: optional(oneOf(problemCodes, { description: 'only those with an error of this code' })),
   field: optional(
     text({

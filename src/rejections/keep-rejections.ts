@@ -3,8 +3,9 @@ import type { EncodedRows } from '../postgres/binary/encoded-rows.ts';
 import { exactTime } from '../postgres/iso-time.ts';
 import type { Client } from '../postgres/pool.ts';
 import { expectRows } from '../postgres/transactions.ts';
-import { perType, sentRows, tableOf } from '../records/tables.ts';
-import type { ResourceType } from '../registry/resources.ts';
+import { perType, quote, sentRows } from '../records/tables.ts';
+import type { ColumnType } from '../registry/fields.ts';
+import { sentColumnTypes, sentFields, type UploadType } from '../registry/upload-types.ts';
 
 /** New rejections, an array per column. */
 export interface NewRejections {
@@ -40,7 +41,7 @@ const keepFailedText = `
 export async function keepFailed(
   client: Client,
   organisationId: string,
-  type: ResourceType,
+  type: UploadType,
   requestId: string,
   { texts, updated }: { readonly texts: Buffer; readonly updated: Buffer },
   rejections: NewRejections,
@@ -53,21 +54,27 @@ export async function keepFailed(
   expectRows(written, rejections.count, 'rejections');
 }
 
+function writtenDown(value: string, column: ColumnType): string {
+  if (column === 'timestamptz') return exactTime(value);
+  return column === 'jsonb' ? `${value}::json` : value;
+}
+
 /** PostgreSQL writes the record down from the very arrays that would have been stored. */
-const keepMissingStatement = perType((type) => {
-  const { columns: fields, types } = tableOf(type);
-  const after = fields.length + sentColumns.length + 1;
-  const members = fields.map((field, at) => {
-    const value = types[at] === 'timestamptz' ? exactTime(`i.${field}`) : `i.${field}`;
-    return `'${field.slice(1, -1)}', ${value}`;
-  });
+const keepMissingStatement = perType((type: UploadType) => {
+  const fields = Object.entries(sentFields(type));
+  const isInteraction = type === 'interactions';
+  const sent = [...fields.map(([name]) => quote(name)), ...(isInteraction ? ['event_time'] : [])];
+  const types = [...sentColumnTypes(type), ...(isInteraction ? (['timestamptz'] as const) : [])];
+  const after = sent.length + sentColumns.length + 1;
+  const members = fields.map(([name, { column }]) => `'${name}', ${writtenDown(`i.${quote(name)}`, column)}`);
   return {
     name: `keep missing references of ${type}`,
     text: `
       insert into rejections (${columns})
-      select i.organisation_id, i.rejection_id, $${after + 1}, i.kind_id, $${after + 2}, i.index, i.record_id, i.updated,
+      select i.organisation_id, i.rejection_id, $${after + 1}, i.kind_id, $${after + 2}, i.index, i.record_id,
+        ${isInteraction ? 'null' : 'i.updated'},
         json_strip_nulls(json_build_object(${members.join(', ')}))::text
-      from ${sentRows([...sentColumns, ...fields], [...sentTypes, ...types])}
+      from ${sentRows([...sentColumns, ...sent], [...sentTypes, ...types])}
       ${unlessThere}`,
   };
 });
@@ -76,7 +83,7 @@ const keepMissingStatement = perType((type) => {
 export async function keepMissing(
   client: Client,
   organisationId: string,
-  type: ResourceType,
+  type: UploadType,
   requestId: string,
   { arrays }: EncodedRows,
   rejections: NewRejections,

@@ -1,7 +1,7 @@
 import type { EncodedRows } from '../postgres/binary/encoded-rows.ts';
 import type { Client, Pool } from '../postgres/pool.ts';
 import { expectRows } from '../postgres/transactions.ts';
-import type { ResourceType } from '../registry/resources.ts';
+import type { UploadType } from '../registry/upload-types.ts';
 import { firstUuid } from '../registry/uuid-v7.ts';
 import { type KindFilter, listKinds, type Reasons } from './rejection-kinds.ts';
 
@@ -16,7 +16,7 @@ export interface RejectionFilter extends KindFilter {
 
 export interface StoredRejection extends Reasons {
   readonly rejection_id: string;
-  readonly type: ResourceType;
+  readonly type: UploadType;
   readonly kind_id: string;
   readonly request_id: string;
   readonly index: number;
@@ -181,7 +181,7 @@ export interface EarlierRejection {
 export async function lockRejectionsOf(
   client: Client,
   organisationId: string,
-  type: ResourceType,
+  type: UploadType,
   sent: EncodedRows,
 ): Promise<EarlierRejection[]> {
   const { rows } = await client.query<EarlierRejection>({
@@ -265,9 +265,9 @@ export async function changeKinds(
 export async function typesRejected(
   pool: Pool,
   organisationId: string,
-  types: readonly ResourceType[],
-): Promise<ResourceType[]> {
-  const { rows } = await pool.query<{ type: ResourceType }>({
+  types: readonly UploadType[],
+): Promise<UploadType[]> {
+  const { rows } = await pool.query<{ type: UploadType }>({
     text: `
       select t.type from unnest($2::text[]) with ordinality as t(type, position)
       where exists (select from rejections where organisation_id = $1 and type = t.type)

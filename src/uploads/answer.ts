@@ -2,7 +2,7 @@
 
 import { limits } from '../limits.ts';
 import type { BatchAnswer, BatchStatus, Counts, RecordError } from '../receipts/batch-answer.ts';
-import type { ResourceType } from '../registry/resources.ts';
+import type { UploadType } from '../registry/upload-types.ts';
 import type { Warning } from '../registry/warnings.ts';
 import type { Problems } from '../rejections/kind-list.ts';
 import type { BatchProblem, Outcome } from './outcome.ts';
@@ -11,7 +11,7 @@ type Problem = Problems[number];
 
 export interface UploadAnswer {
   readonly request_id: string;
-  readonly type: ResourceType;
+  readonly type: UploadType;
   /** Only where it is true. */
   readonly dry_run?: true;
   readonly batches: readonly BatchAnswer[];
@@ -35,7 +35,7 @@ interface BatchReport {
   readonly number: number;
   readonly batchId: string;
   readonly requestId: string;
-  readonly type: ResourceType;
+  readonly type: UploadType;
   /** Where the batch starts in the request's `records`; every index in the answer counts from there. */
   readonly start: number;
   readonly outcomes: readonly Outcome[];

@@ -5,6 +5,7 @@ import { IndexedRows, idAt } from '../postgres/binary/encoded-rows.ts';
 import type { Client, Pool } from '../postgres/pool.ts';
 import { inTransaction } from '../postgres/transactions.ts';
 import type { ResourceType } from '../registry/resources.ts';
+import type { UploadType } from '../registry/upload-types.ts';
 import { batchAnswer, type UploadAnswer } from './answer.ts';
 import { created, type Outcome, stale, unchanged, updated } from './outcome.ts';
 import type { CheckedBatch } from './read/batch-builder.ts';
@@ -12,14 +13,16 @@ import type { Progress } from './store/commit-batch.ts';
 import { compare } from './store/compare.ts';
 import { lookUp } from './store/look-up.ts';
 import { failMissing, outcomesOf } from './store/store-batch.ts';
+import { checkInteractions, type KnownReferences } from './store/store-interactions.ts';
 import { holderOf } from './store/upload-idempotency-keys.ts';
 import { Versions } from './store/versions.ts';
 
 export interface Rehearsal {
   readonly organisationId: string;
   readonly requestId: string;
-  readonly type: ResourceType;
+  readonly type: UploadType;
   readonly idempotency: Progress['idempotency'];
+  readonly references: KnownReferences;
 }
 
 /** Says what an upload would come to. PostgreSQL is told that nothing may be written, so nothing is. */
@@ -28,14 +31,13 @@ export async function dryRun(
   rehearsal: Rehearsal,
   batches: readonly CheckedBatch[],
 ): Promise<UploadAnswer> {
-  const { organisationId, requestId, type } = rehearsal;
-  // What the records before would have stored, so that an id sent twice gets the answer that the upload would give.
-  const versions = new Versions(type);
+  const { organisationId, requestId, type, references } = rehearsal;
+  const rehearseBatch = batchRehearsal(organisationId, type, references);
   const rehearse = async (client: Client) => {
     await refuseReusedKey(client, rehearsal);
     const answers = [];
     for (const [at, checked] of batches.entries()) {
-      const stored = await outcomesFor(client, organisationId, type, checked, versions);
+      const stored = await rehearseBatch(client, checked);
       answers.push(
         batchAnswer({
           number: at + 1,
@@ -69,6 +71,18 @@ async function refuseReusedKey(
     forgottenBefore: new Date(Date.now() - limits.idempotencyKeyLifeMs),
   });
   if (holder && !holder.sameBody) throw new RequestError('idempotency_key_reused');
+}
+
+function batchRehearsal(
+  organisationId: string,
+  type: UploadType,
+  { known }: KnownReferences,
+): (client: Client, checked: CheckedBatch) => Promise<Outcome[]> {
+  if (type === 'interactions')
+    return (client, checked) => checkInteractions(client, organisationId, checked, known);
+  // What the records before would have stored, so that an id sent twice gets the answer that the upload would give.
+  const versions = new Versions(type);
+  return (client, checked) => outcomesFor(client, organisationId, type, checked, versions);
 }
 
 async function outcomesFor(

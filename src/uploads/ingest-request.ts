@@ -1,17 +1,16 @@
 import { randomUUIDv7 } from 'node:crypto';
 import { RequestError } from '../errors.ts';
 import { limits } from '../limits.ts';
-import { idAt } from '../postgres/binary/encoded-rows.ts';
 import { freeMemory } from '../postgres/binary/free-memory.ts';
 import { isUnavailable, type Pool } from '../postgres/pool.ts';
 import type { StallWatch } from '../postgres/stall-watch.ts';
 import { CommitUnconfirmed } from '../postgres/transactions.ts';
 import type { Step } from '../traces/step.ts';
 import { batchAnswer, type WrittenBatch } from './answer.ts';
-import { type BatchProblem, failed, notStored, outcomeUnknown } from './outcome.ts';
+import { type BatchProblem, failed, notStored, outcomeUnknownOf } from './outcome.ts';
 import type { CheckedBatch } from './read/batch-builder.ts';
 import { commitBatch, type Progress } from './store/commit-batch.ts';
-import { outcomesOf } from './store/store-batch.ts';
+import { idOfRow, outcomesOf } from './store/store-batch.ts';
 
 export interface BatchEvents {
   /** Whether batches end. */
@@ -39,12 +38,14 @@ export async function ingestRequest(
       batches.push(await step('batch', () => stallWatch.run(commit), attributes));
       onStored(performance.now() - startedMs);
     } catch (error) {
+      const isOpen = error instanceof CommitUnconfirmed;
+      if (isOpen || isUnavailable(error)) progress.references.forgetKnown();
       // Nothing of the request is stored yet, so the whole of it can be refused.
       if (at === 0 && error instanceof RequestError) throw error;
       if (at === 0 && isUnavailable(error)) throw new RequestError('database_unavailable', { cause: error });
       databaseAway ||= isUnavailable(error);
       if (!(error instanceof DatabaseAway)) onError(error);
-      const problem = error instanceof CommitUnconfirmed ? outcomeUnknown : notStored;
+      const problem = isOpen ? outcomeUnknownOf(progress.type) : notStored;
       batches.push(brokenBatch(progress, at + 1, checked, problem));
     }
     // All buffers of a batch share their memory.
@@ -66,7 +67,7 @@ function brokenBatch(
     requestId,
     type,
     start: (number - 1) * limits.recordsPerBatch,
-    outcomes: outcomesOf(checked, (row) => failed(idAt(checked.rows, row), [broken])),
+    outcomes: outcomesOf(checked, (row) => failed(idOfRow(type, checked.rows, row), [broken])),
     warnings: checked.warnings,
     broken,
   });

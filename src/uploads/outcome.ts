@@ -1,3 +1,4 @@
+import type { UploadType } from '../registry/upload-types.ts';
 import type { FieldProblem } from '../registry/validate.ts';
 
 /** The closed set of things that can happen to a record. */
@@ -31,8 +32,19 @@ export const notStored: BatchProblem = {
   code: 'not_stored',
   message: 'nothing of this batch was stored, for a reason that is not the data; send it again',
 };
-export const outcomeUnknown: BatchProblem = {
+const outcomeUnknown: BatchProblem = {
   field: null,
   code: 'outcome_unknown',
   message: 'the batch may or may not have been stored; send it again, which is safe either way',
 };
+const outcomeUnknownWithoutId: BatchProblem = {
+  field: null,
+  code: 'outcome_unknown',
+  message:
+    'the batch may or may not have been stored; send the request again with the same Idempotency-Key, for without one it may be stored twice',
+};
+
+/** Records replace themselves; an interaction has no id by which it could. */
+export function outcomeUnknownOf(type: UploadType): BatchProblem {
+  return type === 'interactions' ? outcomeUnknownWithoutId : outcomeUnknown;
+}

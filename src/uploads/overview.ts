@@ -1,6 +1,6 @@
 import type { Pool } from '../postgres/pool.ts';
 import { countsOf } from '../records/record-counts.ts';
-import { resourceTypes } from '../registry/resources.ts';
+import { uploadTypes } from '../registry/upload-types.ts';
 import { listKinds } from '../rejections/rejection-kinds.ts';
 
 export interface Overview {
@@ -20,14 +20,14 @@ export async function overviewOf(pool: Pool, organisationId: string): Promise<Ov
   const rejections = new Map<string, number>();
   for (const { type, count } of await listKinds(pool, organisationId, {}))
     rejections.set(type, (rejections.get(type) ?? 0) + count);
-  const types = resourceTypes.flatMap((type) => {
+  const types = uploadTypes.flatMap((type) => {
     const count = counts.get(type);
-    if (!count) return [];
+    if (!count && !rejections.has(type)) return [];
     return {
       type,
-      records: Number(count.records),
-      newest_updated: count.newest_updated,
-      last_upload: count.last_upload,
+      records: Number(count?.records ?? 0),
+      newest_updated: count?.newest_updated ?? null,
+      last_upload: count?.last_upload ?? null,
       open_rejections: rejections.get(type) ?? 0,
     };
   });

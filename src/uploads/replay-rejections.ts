@@ -6,7 +6,7 @@ import { CommitUnconfirmed, inTransaction, retryConflicts } from '../postgres/tr
 import { addToReceipt, type ReceiptHead } from '../receipts/receipts.ts';
 import { addCountChange } from '../records/record-counts.ts';
 import { type Field, isUuid, optional, text } from '../registry/fields.ts';
-import { type ResourceType, referencesOf, resourceTypes } from '../registry/resources.ts';
+import { sentReferencesOf, type UploadType, uploadTypes } from '../registry/upload-types.ts';
 import { firstUuid } from '../registry/uuid-v7.ts';
 import { countRejections } from '../rejections/find-rejections.ts';
 import { KindList } from '../rejections/kind-list.ts';
@@ -29,12 +29,13 @@ import {
   typesRejected,
 } from '../rejections/rejections.ts';
 import { batchAnswer, type WrittenBatch } from './answer.ts';
-import { notStored, type Outcome, outcomeUnknown } from './outcome.ts';
+import { notStored, type Outcome, outcomeUnknownOf } from './outcome.ts';
 import type { CheckedBatch } from './read/batch-builder.ts';
 import type { UploadChecker } from './read/upload-checker.ts';
 import { enterBatch, waitForTurn } from './store/batch-locks.ts';
-import { additionOf, changeOf } from './store/commit-batch.ts';
-import { outcomesOf, storeRows } from './store/store-batch.ts';
+import { additionOf, changeOf, storeChecked } from './store/commit-batch.ts';
+import { outcomesOf } from './store/store-batch.ts';
+import type { KnownReferences } from './store/store-interactions.ts';
 
 export interface Replay {
   readonly organisationId: string;
@@ -48,6 +49,7 @@ export interface Replay {
 export interface ReplayParts {
   readonly pool: Pool;
   readonly checker: UploadChecker;
+  readonly references: KnownReferences;
 }
 
 export interface Replayed {
@@ -59,7 +61,7 @@ export interface Replayed {
 }
 
 export interface ReplayedBatch extends WrittenBatch {
-  readonly type: ResourceType;
+  readonly type: UploadType;
 }
 
 /** A type and one of its rejections: what comes before has had its turn. */
@@ -68,7 +70,7 @@ export const replayCursor = {
     ...text(),
     schema: {
       type: 'string',
-      pattern: `^(?:${resourceTypes.join('|')})\\.[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$`,
+      pattern: `^(?:${uploadTypes.join('|')})\\.[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$`,
       description: 'the `next_cursor` of the replay before: what that one tried is passed over',
     },
   }),
@@ -80,14 +82,14 @@ export const replayCursor = {
 } satisfies Field;
 
 interface Place {
-  readonly type: ResourceType;
+  readonly type: UploadType;
   readonly after: string;
 }
 
 function placeOf(cursor: string): Place | undefined {
   const [type, after, ...rest] = cursor.split('.');
-  return resourceTypes.includes(type as ResourceType) && isUuid(after) && rest.length === 0
-    ? { type: type as ResourceType, after }
+  return uploadTypes.includes(type as UploadType) && isUuid(after) && rest.length === 0
+    ? { type: type as UploadType, after }
     : undefined;
 }
 
@@ -96,10 +98,11 @@ function placeOf(cursor: string): Place | undefined {
  * that others refer to come first, so that what failed together can be put right together.
  */
 export async function replayRejections(
-  { pool, checker }: ReplayParts,
+  parts: ReplayParts,
   replay: Replay,
   onError: (error: unknown) => void,
 ): Promise<Replayed> {
+  const { pool } = parts;
   const { organisationId, filter, cursor } = replay;
   const from = cursor === undefined ? undefined : placeOf(cursor);
   const ordered = inOrderOfReference();
@@ -107,7 +110,7 @@ export async function replayRejections(
     .slice(from ? ordered.indexOf(from.type) : 0)
     .filter((type) => filter.type === undefined || filter.type === type);
   const types = await typesRejected(pool, organisationId, asked);
-  const run = new ReplayRun(pool, checker, replay);
+  const run = new ReplayRun(parts, replay);
   for (const type of types) {
     await run.replayType(type, type === from?.type ? from.after : firstUuid, onError);
     if (run.hasStopped) break;
@@ -126,20 +129,18 @@ class ReplayRun {
   /** Where to go on, once it has stopped before the end. */
   stoppedAt: string | null = null;
   hasStopped = false;
-  readonly #pool: Pool;
-  readonly #checker: UploadChecker;
+  readonly #parts: ReplayParts;
   readonly #replay: Replay;
   readonly #deadlineMs = performance.now() + limits.replayMs;
   #received = 0;
 
-  constructor(pool: Pool, checker: UploadChecker, replay: Replay) {
-    this.#pool = pool;
-    this.#checker = checker;
+  constructor(parts: ReplayParts, replay: Replay) {
+    this.#parts = parts;
     this.#replay = replay;
   }
 
   /** Replays the rejections of a type that come after the one given. */
-  async replayType(type: ResourceType, from: string, onError: (error: unknown) => void): Promise<void> {
+  async replayType(type: UploadType, from: string, onError: (error: unknown) => void): Promise<void> {
     for (let after: string | undefined = from; after !== undefined; ) {
       if (this.#received === limits.rejectionsPerReplayMax || performance.now() > this.#deadlineMs)
         return this.#stop(`${type}.${after}`);
@@ -167,7 +168,7 @@ class ReplayRun {
    * Replays the next batch; returns the last that was tried. While uploads store the same records, one of them may leave
    * before the batch is committed, which then begins again with half as many.
    */
-  async #replayNext(type: ResourceType, after: string): Promise<string | 'busy' | undefined> {
+  async #replayNext(type: UploadType, after: string): Promise<string | 'busy' | undefined> {
     const most = Math.min(limits.rejectionsPerReplayMax - this.#received, limits.recordsPerBatch);
     for (let limit = most; ; limit = Math.ceil(limit / 2)) {
       try {
@@ -179,13 +180,13 @@ class ReplayRun {
   }
 
   async #replayBatch(
-    type: ResourceType,
+    type: UploadType,
     after: string,
     limit: number,
     attempt: number,
   ): Promise<string | 'busy' | undefined> {
     const { organisationId, requestId, startedMs, filter } = this.#replay;
-    const made = await inTransaction(this.#pool, async (client, sendLast) => {
+    const made = await inTransaction(this.#parts.pool, async (client, sendLast) => {
       if (!(await waitForTurn(client, organisationId, type))) throw new Busy();
       await enterBatch(client, attempt, organisationId, type);
       const found = await listReplayable(client, organisationId, { ...filter, type }, { after, limit });
@@ -194,7 +195,9 @@ class ReplayRun {
       const rejections = found.filter(({ record }) => record !== null);
       if (rejections.length === 0) return { batch: undefined, last };
       const checked = await this.#check(type, rejections);
-      const stored = await storeRows(client, organisationId, type, checked);
+      const ids = rejections.map(({ record_id }) => record_id);
+      const { references } = this.#parts;
+      const stored = await storeChecked(client, organisationId, type, checked, references, ids);
       const outcomes = outcomesOf(checked, (row) => stored.outcomes[row] as Outcome);
       const rejected = await settle(client, organisationId, type, rejections, outcomes);
       sendLast((end) => addKindChanges(end, organisationId, rejected));
@@ -228,8 +231,8 @@ class ReplayRun {
   }
 
   /** The way of an upload: the records are read within the same bounds, and many of them in a worker thread. */
-  async #check(type: ResourceType, rejections: readonly StoredRejection[]): Promise<CheckedBatch> {
-    const { batches } = await this.#checker.check({
+  async #check(type: UploadType, rejections: readonly StoredRejection[]): Promise<CheckedBatch> {
+    const { batches } = await this.#parts.checker.check({
       organisationId: this.#replay.organisationId,
       type,
       body: Buffer.from(`{"records":[${rejections.map(({ record }) => record).join(',')}]}`),
@@ -241,7 +244,7 @@ class ReplayRun {
   }
 
   /** The batch at which a replay ended early: which records it would have held is not known. */
-  #brokenOff(type: ResourceType, error: unknown): ReplayedBatch {
+  #brokenOff(type: UploadType, error: unknown): ReplayedBatch {
     const answer = batchAnswer({
       number: this.batches.length + 1,
       batchId: randomUUIDv7(),
@@ -250,7 +253,7 @@ class ReplayRun {
       start: 0,
       outcomes: [],
       warnings: [],
-      broken: error instanceof CommitUnconfirmed ? outcomeUnknown : notStored,
+      broken: error instanceof CommitUnconfirmed ? outcomeUnknownOf(type) : notStored,
     });
     return { status: answer.status, text: JSON.stringify(answer), type, counts: answer.data.counts };
   }
@@ -287,7 +290,7 @@ async function listReplayable(
 async function settle(
   client: Client,
   organisationId: string,
-  type: ResourceType,
+  type: UploadType,
   rejections: readonly StoredRejection[],
   outcomes: readonly Outcome[],
 ): Promise<Map<string, number>> {
@@ -333,7 +336,7 @@ async function settle(
 
 function headOf(
   { organisationId, requestId, keyId }: Replay,
-  type: ResourceType,
+  type: UploadType,
   batchCount: number,
 ): ReceiptHead {
   const operation = 'replay';
@@ -350,13 +353,13 @@ function headOf(
 }
 
 /** The types, each after those that it refers to. */
-function inOrderOfReference(): ResourceType[] {
-  const ordered = new Set<ResourceType>();
-  const place = (type: ResourceType) => {
+function inOrderOfReference(): UploadType[] {
+  const ordered = new Set<UploadType>();
+  const place = (type: UploadType) => {
     if (ordered.has(type)) return;
-    for (const reference of referencesOf(type)) if (reference.type !== type) place(reference.type);
+    for (const reference of sentReferencesOf(type)) if (reference.type !== type) place(reference.type);
     ordered.add(type);
   };
-  for (const type of resourceTypes) place(type);
+  for (const type of uploadTypes) place(type);
   return [...ordered];
 }

@@ -160,6 +160,7 @@ describe('the list', () => {
     { interaction_type: 'SHARE', source: 'SERVICE' },
     { item_type: 'SHOP', source: 'SERVICE' },
     { interaction_type: 'SHARE', item_type: 'SHOP', source: 'SERVICE' },
+    { interaction_type: 'DISCOUNT_CODE', source: 'SERVICE' },
   ])('35: filters combine: %j', async (query) => {
     const expected = newestFirst((one) =>
       Object.entries(query).every(([field, value]) => one[field] === value),
@@ -256,7 +257,7 @@ describe('parameters', () => {
       (value): [string, string] => ['limit', value],
     ),
     ...['x', '', 'null', `${randomUUID()}0`].map((value): [string, string] => ['cursor', value]),
-    ...['from', 'to'].flatMap((name): [string, string][] =>
+    ...['from', 'to', 'event_from', 'event_to'].flatMap((name): [string, string][] =>
       ['', 'yesterday', '2026-01-01', '1700000000', '2026-02-30T00:00:00Z'].map((value) => [name, value]),
     ),
     ...['student_id', 'item_id', 'recommendation_id'].flatMap((name): [string, string][] => [

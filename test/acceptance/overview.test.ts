@@ -30,6 +30,79 @@ beforeEach(async () => {
 });
 afterAll(() => server.stop());
 
+describe('interactions', () => {
+  const click = (item_id: string, more: object = {}) => ({
+    interaction_type: 'SHARE',
+    item_type: 'SHOP',
+    item_id,
+    event_timestamp: 1_700_000_000,
+    ...more,
+  });
+
+  it('106: are counted, from whichever address they come, and those that failed are not', async () => {
+    const shop = newShop();
+    await api.upload('shops', [shop]);
+    const before = Date.now();
+    expect((await api.post('/user-interactions', click(shop.shop_id))).status).toBe(201);
+    for (let time = 0; time < 2; time++)
+      await api.post('/user-interactions', click(shop.shop_id), { 'idempotency-key': 'once' });
+    await api.post('/user-interactions', click(randomUUID()));
+    await api.post('/user-interactions/batch', { records: [click(shop.shop_id), click(randomUUID())] });
+    const { interactions } = await overviewOf(api);
+    expect(interactions).toMatchObject({ records: 3, newest_updated: null, open_rejections: 2 });
+    expect(Date.parse(interactions!.last_upload!)).toBeGreaterThanOrEqual(before);
+  });
+
+  it('106: that only failed are there with their rejections', async () => {
+    await api.post('/user-interactions', click(randomUUID()));
+    const { interactions } = await overviewOf(api);
+    expect(interactions).toMatchObject({ records: 0, last_upload: null, open_rejections: 1 });
+  });
+
+  it('106: of many writers at once are counted exactly, known items and new ones, and stay so once rolled up', async () => {
+    const shops = Array.from({ length: 50 }, () => newShop());
+    await api.upload('shops', shops);
+    const other = apiOf(server.url, await server.createKey(`${organisation}-too`));
+    await other.upload('shops', shops);
+    const item = (at: number) => shops[at % shops.length]!.shop_id;
+    const sent = Array.from({ length: 600 }, (_, at) => {
+      const to = at % 3 === 0 ? other : api;
+      if (at % 20 === 0) {
+        const records = [click(item(at)), click(randomUUID()), click(item(at + 1))];
+        return to.post('/user-interactions/batch', { records });
+      }
+      const key = at % 7 === 0 ? { 'idempotency-key': `key ${at}` } : undefined;
+      return to.post('/user-interactions', click(at % 11 === 0 ? randomUUID() : item(at)), key);
+    });
+    await Promise.all(sent);
+    for (const each of [api, other]) {
+      const { interactions } = await overviewOf(each);
+      const { body } = await each.get('/user-interactions', { accept: 'application/x-ndjson' });
+      const stored = body.trimEnd().split('\n').length;
+      expect(stored).toBeGreaterThan(100);
+      expect(interactions!.records).toBe(stored);
+      const failed = interactions!.open_rejections;
+      await each.upload('shops', [newShop()]);
+      expect((await replayRejections(each, { type: 'interactions' })).body.remaining).toBe(failed);
+    }
+    const before = (await overviewOf(api)).interactions;
+    await expect
+      .poll(
+        async () => {
+          const [changes] = await queryDatabase<{ count: string }>(
+            server.databaseUrl,
+            `select count(*) from record_count_changes where type = 'interactions'`,
+          );
+          return changes!.count;
+        },
+        { timeout: 60_000, interval: 500 },
+      )
+      .toBe('0');
+    const after = (await overviewOf(api)).interactions!;
+    expect(after.records).toBe(before!.records);
+  }, 90_000);
+});
+
 describe('the overview', () => {
   it('of an organisation without records is empty', async () => {
     expect((await api.get('/v1/data')).body).toEqual({ types: [] });

@@ -44,7 +44,12 @@ it('an interaction whose item is stored in that moment is recorded', async () =>
   const body = { interaction_type: 'SHARE', item_type: 'TAG', item_id, event_timestamp: 1_700_000_000 };
   const { interaction } = await recordInteraction(
     { pool: test.pool, writer },
-    { organisationId, body: Buffer.from(JSON.stringify(body)), idempotencyKey: undefined },
+    {
+      organisationId,
+      requestId: randomUUID(),
+      body: Buffer.from(JSON.stringify(body)),
+      idempotencyKey: undefined,
+    },
   );
   expect(interaction).toMatchObject({ item_id });
   expect(writer.attempts).toBe(2);

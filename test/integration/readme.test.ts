@@ -113,7 +113,7 @@ it('the first upload, pasted from the README, is answered as the README shows', 
   timeout: 240_000,
 }, async () => {
   const steps = stepsOf('First upload');
-  expect(steps.map(({ answer }) => answer !== undefined)).toEqual([false, ...Array(9).fill(true)]);
+  expect(steps.map(({ answer }) => answer !== undefined)).toEqual([false, ...Array(10).fill(true)]);
   expect(readme).toContain('127.0.0.1:8080/v1/data/shops');
   const printed = await paste(steps.map(({ command }) => command.replaceAll('127.0.0.1:8080', address)));
   for (const [at, { command, answer }] of steps.entries()) {

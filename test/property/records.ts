@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { type Field, isProblem } from '../../src/registry/fields.ts';
-import { type Resource, type ResourceType, resources } from '../../src/registry/resources.ts';
+import { sentFields, type UploadType } from '../../src/registry/upload-types.ts';
 import type { Sent, Values } from './oracle.ts';
 
 /** A value as it is sent, and as it is stored. */
@@ -62,7 +62,12 @@ const sound: Record<Field['column'], (field: Field) => fc.Arbitrary<Pair>> = {
       .map(plain),
   float8: () => fc.constantFrom(0, -12.5, 51.50722).map(plain),
   bool: () => fc.boolean().map(plain),
-  jsonb: () => fc.constant(plain('x')),
+  jsonb: () =>
+    fc.oneof(
+      instant.map(({ sent }) => plain(sent)),
+      fc.integer({ min: 1, max: 253_402_300_799_999 }).map(plain),
+      fc.constantFrom(1_700_000_000, 99_999_999_999, 100_000_000_000, '2026-03-14T09:26Z').map(plain),
+    ),
 };
 
 /** Whatever bounds a kind of field has, its own reader knows them. */
@@ -71,10 +76,10 @@ const accepted = (field: Field) => (pair: Pair) => !isProblem(field.read(pair.se
 const wrongType: Pair['sent'] = { not: 'a scalar' };
 
 /** A record of the type: its id one of a few, now and then a fault, a dangling reference or an unknown field. */
-export function sentRecord(type: ResourceType, referenced: Record<string, string[]>): fc.Arbitrary<Sent> {
-  const { fields }: Resource = resources[type];
+export function sentRecord(type: UploadType, referenced: Record<string, string[]>): fc.Arbitrary<Sent> {
+  const fields = sentFields(type);
   const names = Object.keys(fields);
-  const idField = names[0] as string;
+  const idField = type === 'interactions' ? undefined : (names[0] as string);
   const id = uuid(fc.integer({ min: 1, max: 6 }).map((n) => `1d000000-0000-4000-8000-00000000000${n}`));
   const values = fc.record(
     Object.fromEntries(
@@ -99,7 +104,8 @@ export function sentRecord(type: ResourceType, referenced: Record<string, string
     }
     const faults = broken ? spoil(record, broken, fields[broken.field] as Field, stored) : [];
     if (unknown) record.colour = 'green';
-    const idSent = faults.some(({ field }) => field === idField) ? null : (stored[idField] as string);
+    const hasId = idField !== undefined && !faults.some(({ field }) => field === idField);
+    const idSent = hasId ? (stored[idField] as string) : null;
     return { record, id: idSent, faults, dangling: danglingFields, values: stored };
   });
 }

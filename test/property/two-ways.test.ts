@@ -3,7 +3,9 @@ import { expect, it, vi } from 'vitest';
 import { RequestError } from '../../src/errors.ts';
 import { ObjectReader } from '../../src/json/object-reader.ts';
 import { limits } from '../../src/limits.ts';
-import { referencesOf, resources, resourceTypes } from '../../src/registry/resources.ts';
+import { interactionExample } from '../../src/registry/interaction.ts';
+import { resources } from '../../src/registry/resources.ts';
+import { sentReferencesOf, type UploadType, uploadTypes } from '../../src/registry/upload-types.ts';
 import type { CheckedBatch } from '../../src/uploads/read/batch-builder.ts';
 import { makeBuilders } from '../../src/uploads/read/batch-builder.ts';
 import { checkUpload } from '../../src/uploads/read/check-upload.ts';
@@ -29,8 +31,8 @@ function saidBy(check: () => CheckedBatch[]) {
 
 const recordsMax = 30;
 const ids = ['5a000000-0000-4000-8000-000000000001', '5a000000-0000-4000-8000-000000000002'];
-const typeAndRecords = fc.constantFrom(...resourceTypes).chain((type) => {
-  const referenced = Object.fromEntries(referencesOf(type).map((reference) => [reference.type, ids]));
+const typeAndRecords = fc.constantFrom(...uploadTypes).chain((type) => {
+  const referenced = Object.fromEntries(sentReferencesOf(type).map((reference) => [reference.type, ids]));
   const record = sentRecord(type, referenced).map((sent) => sent.record);
   return fc.tuple(fc.constant(type), fc.array(record, { minLength: 1, maxLength: recordsMax + 1 }));
 });
@@ -83,7 +85,7 @@ function applyTo(
   return Buffer.concat([body.subarray(0, place), snippet, body.subarray(place + without)]);
 }
 
-function expectSame(type: (typeof resourceTypes)[number], body: Buffer) {
+function expectSame(type: UploadType, body: Buffer) {
   const fast = saidBy(() => checkUpload(builders, type, Buffer.from(body), recordsMax));
   expect(fast).toEqual(
     saidBy(() => checkUpload(builders, type, Buffer.from(body), recordsMax, { mayReadFast: false })),
@@ -100,7 +102,7 @@ it('a body says the same whether its records may take the fast path or not', () 
 });
 
 it('records one a line say the same as in an object', () => {
-  const said = (type: (typeof resourceTypes)[number], body: string, isLines: boolean, mayReadFast: boolean) =>
+  const said = (type: UploadType, body: string, isLines: boolean, mayReadFast: boolean) =>
     saidBy(() => checkUpload(builders, type, Buffer.from(body), recordsMax, { isLines, mayReadFast }));
   fc.assert(
     fc.property(typeAndRecords, fc.boolean(), ([type, records], mayReadFast) => {
@@ -150,10 +152,9 @@ it('numbers written in every way are the numbers that JSON.parse makes of them',
   );
 });
 
-it.each(resourceTypes)('an ordinary record of %s takes the fast path', (type) => {
-  const body = Buffer.from(
-    JSON.stringify({ records: Array(limits.recordsPerBatch + 1).fill(resources[type].example) }),
-  );
+it.each(uploadTypes)('an ordinary record of %s takes the fast path', (type) => {
+  const example = type === 'interactions' ? interactionExample : resources[type].example;
+  const body = Buffer.from(JSON.stringify({ records: Array(limits.recordsPerBatch + 1).fill(example) }));
   const read = vi.spyOn(ObjectReader.prototype, 'read');
   expect(checkUpload(builders, type, body, limits.recordsPerRequestMax)).toHaveLength(2);
   expect(read).not.toHaveBeenCalled();

@@ -142,7 +142,7 @@ async function expectNoDifference(questionOf: (value: string) => Question, value
 
 /** Parameters that name nothing of anybody's. */
 const neutral = new Set(
-  `dry_run stored_since include_deleted limit type status from to code field interaction_type item_type source
+  `dry_run stored_since include_deleted limit type status from to event_from event_to code field interaction_type item_type source
    Idempotency-Key`.split(/\s+/),
 );
 
@@ -261,7 +261,7 @@ const rules: Record<string, (operation: Operation) => Promise<void>> = {
     const own = await listRejections(attacker, { limit: '1000' });
     const { body } = await attacker.send(path, { method: 'DELETE' });
     expect(body).toEqual({ discarded: own.length });
-    expect(await listRejections(victim)).toHaveLength(types.length + 1);
+    expect(await listRejections(victim)).toHaveLength(types.length + 2);
   },
   'record-interaction': async ({ path }) => {
     const post = (body: object, headers = {}) => ({ method: 'POST', path, body, headers });
@@ -275,11 +275,31 @@ const rules: Record<string, (operation: Operation) => Promise<void>> = {
     expect({ status, body }).toMatchObject({ status: 201, body: { user_id: null } });
     expect(victims.own).not.toContain(body.interaction_id);
   },
+  'upload-interactions': async ({ path }) => {
+    const post = (record: object, query = '', headers = {}): Question => ({
+      method: 'POST',
+      path: path + query,
+      body: { records: [record] },
+      headers,
+    });
+    for (const query of ['?dry_run=true', '']) {
+      const item = (id: string) => post(interactionWith(id), query);
+      const student = (student_id: string) => post(interactionWith(shared.shops!, { student_id }), query);
+      expect(await expectNoDifference(item, foreign.shops!)).toMatch(/^400 .*reference_not_found/);
+      expect(await expectNoDifference(student, foreign.customers!)).toMatch(/^400 .*reference_not_found/);
+    }
+    // The victim used this key with another body, which would be 422 if it were known here.
+    const key = (value: string) => post(interactionWith(shared.shops!), '', { 'idempotency-key': value });
+    const answer = await expectNoDifference(key, `${victimsWord} interactions`);
+    expect(answer).toMatch(/^200 .*"created":1,/);
+  },
   'list-interactions': async ({ path }) => {
     const own = (await allPages<{ user_id: string }>(attacker, path, 'interactions', { limit: '1' })).flat();
     expect(own.length).toBeGreaterThan(0);
     expect(own.filter(({ user_id }) => user_id !== null)).toEqual([]);
     await askAsAttacker({ path });
+    const lines = await askAsAttacker({ path, headers: { accept: 'application/x-ndjson' } });
+    expect(lines.match(/interaction_id/g)).toHaveLength(own.length);
   },
   'get-interaction': async ({ path }) => {
     const { body } = await attacker.get('/user-interactions?limit=1');

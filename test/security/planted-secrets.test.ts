@@ -168,28 +168,36 @@ describe.each(['info', 'trace'])('with LOG_LEVEL=%s, what was planted', (LOG_LEV
     await expectNothingLogged();
   });
 
+  const checkedFields =
+    'interaction_type item_type item_id event_timestamp student_id platform source recommendation_id'.split(
+      ' ',
+    );
+
   it('in interactions is in no answer to bad ones, and in no log', async () => {
     const sound = { interaction_type: 'SHARE', item_type: 'SHOP', item_id: stored.shops, event_timestamp: 1 };
     for (const secret of secrets()) {
       const kept = { ...sound, user_id: secret, city: secret, country: secret };
       const init = { method: 'POST', body: JSON.stringify(kept), headers: asJson };
       expect(await send('/user-interactions', init, true)).toBe(201);
-      const fields = [
-        'interaction_type',
-        'item_type',
-        'item_id',
-        'event_timestamp',
-        'student_id',
-        'platform',
-        'source',
-      ];
-      for (const field of [...fields, 'recommendation_id'])
+      for (const field of checkedFields)
         expect(await post('/user-interactions', { ...sound, user_id: secret, [field]: secret })).toBe(400);
       expect(await post('/user-interactions', { ...sound, user_id: [secret], item_id: randomUUID() })).toBe(
         400,
       );
       expect(await post('/user-interactions', { ...sound, note: secret })).toBe(201);
       expect(await send(`/user-interactions?user_id=${encodeURIComponent(secret)}`)).toBe(200);
+      const bad = checkedFields.map((field) => ({ ...kept, [field]: secret }));
+      const missing = { ...kept, item_id: randomUUID() };
+      expect(await post('/user-interactions', missing)).toBe(400);
+      for (const query of ['?dry_run=true', '']) {
+        const records = [kept, { ...kept, note: secret }, missing, ...bad, secret, [secret]];
+        expect(await post(`/user-interactions/batch${query}`, { records })).toBe(207);
+      }
+      const lines = { accept: 'application/x-ndjson' };
+      expect(await send('/user-interactions', { headers: lines })).toBe(200);
+      expect(await send('/v1/rejections?type=interactions&limit=1000')).toBe(200);
+      expect(await send('/v1/rejections/summary?type=interactions')).toBe(200);
+      expect(await send('/v1/rejections/replay?type=interactions', { method: 'POST' })).toBe(400);
     }
     await expectNothingLogged();
   });

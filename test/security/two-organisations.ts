@@ -81,6 +81,11 @@ export async function storeVictims(victim: Api): Promise<Victims> {
   const key = { 'idempotency-key': victimsWord };
   const recorded = await victim.post('/user-interactions', interactionWith(foreign.shops!, fields), key);
   expect(recorded.status).toBe(201);
+  const batch = { records: [interactionWith(foreign.shops!, fields), interactionWith(randomUUID(), fields)] };
+  const batchKey = { 'idempotency-key': `${victimsWord} interactions` };
+  const sent = await victim.post('/user-interactions/batch', batch, batchKey);
+  expect(sent.status).toBe(207);
+  requestIds.push(sent.body.request_id);
   const values = {
     ...Object.fromEntries(types.map((type) => [idFieldOf(type), foreign[type]!])),
     student_id: foreign.customers!,
@@ -94,7 +99,7 @@ export async function storeVictims(victim: Api): Promise<Victims> {
     cursor: requestIds.at(-1)!,
   };
   const rejections = (await listRejections(victim)).map(({ rejection_id }) => rejection_id);
-  expect(rejections).toHaveLength(types.length + 1);
+  expect(rejections).toHaveLength(types.length + 2);
   const ids = [...Object.values(foreign), ...Object.values(taken), ...requestIds, ...rejections];
   const own = [victimsWord, victimsDay, recommendation_id, recorded.body.interaction_id, ...ids];
   return { values, own };

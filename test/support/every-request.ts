@@ -41,6 +41,8 @@ export async function makeEveryRequest(api: Api): Promise<void> {
     interaction_type: 'SHARE',
     source: 'SERVICE',
     user_id: 'user',
+    event_from: instant,
+    event_to: instant,
   });
 }
 
@@ -109,7 +111,16 @@ async function recordInteractions(api: Api, stored: ReadonlyMap<ResourceType, st
       id = (await api.post('/user-interactions', sent)).body.interaction_id;
     const key = { 'idempotency-key': `${item_type} once` };
     for (let time = 0; time < 2; time++) await api.post('/user-interactions', sent, key);
-    await api.post('/user-interactions', { ...sent, item_id: randomUUID() });
+    const missing = { ...sent, item_id: randomUUID() };
+    await api.post('/user-interactions', missing);
+    // The second time its rejection is replaced, and with another body the claim.
+    const late = { 'idempotency-key': `${item_type} late` };
+    for (const city of ['Leeds', 'Leeds', 'York'])
+      await api.post('/user-interactions', { ...missing, city }, late);
+    const batch = { records: [sent, missing, { ...sent, platform: 'TV' }] };
+    for (const query of ['', '?dry_run=true']) await api.post(`/user-interactions/batch${query}`, batch);
+    for (let time = 0; time < 2; time++)
+      await api.post('/user-interactions/batch', batch, { 'idempotency-key': `${item_type} batch` });
   }
   return id;
 }
@@ -132,7 +143,7 @@ export async function askEverything(
       );
       const suffix = names.length > 0 ? `?${asked}` : '';
       await api.send(address + suffix, { method });
-      if (method === 'GET' && /^\/v1\/data\/[\w-]+$/.test(path))
+      if (method === 'GET' && /^(\/v1\/data\/[\w-]+|\/user-interactions)$/.test(path))
         await api.send(address + suffix, { headers: { accept: 'application/x-ndjson' } });
     }
   }

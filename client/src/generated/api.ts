@@ -430,7 +430,7 @@ export interface paths {
         };
         /**
          * Get an overview
-         * @description Returns for each type how many records the organisation has, the newest `updated` ever stored, the time of the last upload, and how many rejections are open. Types that were never uploaded are left out.
+         * @description Returns for each type how many records the organisation has, the newest `updated` ever stored, the time of the last upload, and how many rejections are open. Interactions are counted among them; for those, the last upload is when the last one was received, alone or in a batch. Types that were never uploaded are left out.
          *
          *     Needs the permission `data:read`.
          */
@@ -876,7 +876,7 @@ export interface paths {
         };
         /**
          * List interactions
-         * @description Returns a page of interactions, the newest received first: send `next_cursor` as `cursor` until it is null. Filters can be combined. If few match, a search ends after a second with what it has found, which may be nothing; `next_cursor` continues it.
+         * @description Returns a page of interactions, the newest received first: send `next_cursor` as `cursor` until it is null. Filters can be combined. If few match, a search ends after a second with what it has found, which may be nothing; `next_cursor` continues it. With `Accept: application/x-ndjson` all that match come in one answer.
          *
          *     Needs the permission `interactions:read`.
          */
@@ -889,6 +889,30 @@ export interface paths {
          *     Needs the permission `interactions:write`.
          */
         post: operations["record-interaction"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/user-interactions/batch": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Upload interactions
+         * @description Stores up to 5,000 interactions, for example those of the past. They are answered like an upload, with a receipt; one whose item or student does not exist is kept as a rejection. Send an `Idempotency-Key`: an interaction has no id of its own, so without a key a retry stores it a second time.
+         *
+         *     The interactions may also be sent one a line, with `Content-Type: application/x-ndjson` and nothing around them.
+         *
+         *     Needs the permission `interactions:write`.
+         */
+        post: operations["upload-interactions"];
         delete?: never;
         options?: never;
         head?: never;
@@ -2044,7 +2068,7 @@ export interface components {
             next_cursor: string | null;
         };
         /** @enum {string} */
-        RecordType: "customers" | "transactions" | "offers" | "shops" | "branches" | "categories" | "shop-categories" | "institutes" | "courses" | "tags" | "shop-tags" | "keywords" | "shop-keywords" | "student-favourites";
+        RecordType: "customers" | "transactions" | "offers" | "shops" | "branches" | "categories" | "shop-categories" | "institutes" | "courses" | "tags" | "shop-tags" | "keywords" | "shop-keywords" | "student-favourites" | "interactions";
         /**
          * @description why a record failed
          * @enum {string}
@@ -2077,7 +2101,7 @@ export interface components {
              * @description null where there were records of several types, or of none
              * @enum {string|null}
              */
-            type: "customers" | "transactions" | "offers" | "shops" | "branches" | "categories" | "shop-categories" | "institutes" | "courses" | "tags" | "shop-tags" | "keywords" | "shop-keywords" | "student-favourites" | null;
+            type: "customers" | "transactions" | "offers" | "shops" | "branches" | "categories" | "shop-categories" | "institutes" | "courses" | "tags" | "shop-tags" | "keywords" | "shop-keywords" | "student-favourites" | "interactions" | null;
             /** @description one result per 1,000 records, in the order sent; each is stored in its own transaction */
             batches: components["schemas"]["BatchAnswer"][];
             /** @description how many rejections that match are left; null where they could not be counted */
@@ -2094,7 +2118,7 @@ export interface components {
              * @description null for a replay of several types
              * @enum {string|null}
              */
-            type: "customers" | "transactions" | "offers" | "shops" | "branches" | "categories" | "shop-categories" | "institutes" | "courses" | "tags" | "shop-tags" | "keywords" | "shop-keywords" | "student-favourites" | null;
+            type: "customers" | "transactions" | "offers" | "shops" | "branches" | "categories" | "shop-categories" | "institutes" | "courses" | "tags" | "shop-tags" | "keywords" | "shop-keywords" | "student-favourites" | "interactions" | null;
             /**
              * @description of the batches that are stored
              * @enum {integer}
@@ -2124,7 +2148,7 @@ export interface components {
              * @description null for a replay of several types
              * @enum {string|null}
              */
-            type: "customers" | "transactions" | "offers" | "shops" | "branches" | "categories" | "shop-categories" | "institutes" | "courses" | "tags" | "shop-tags" | "keywords" | "shop-keywords" | "student-favourites" | null;
+            type: "customers" | "transactions" | "offers" | "shops" | "branches" | "categories" | "shop-categories" | "institutes" | "courses" | "tags" | "shop-tags" | "keywords" | "shop-keywords" | "student-favourites" | "interactions" | null;
             /**
              * @description of the batches that are stored
              * @enum {integer}
@@ -2566,7 +2590,7 @@ export interface components {
         /** @description records per page, default 100 */
         Limit: number;
         /** @description only those with this `type` */
-        Type: "customers" | "transactions" | "offers" | "shops" | "branches" | "categories" | "shop-categories" | "institutes" | "courses" | "tags" | "shop-tags" | "keywords" | "shop-keywords" | "student-favourites";
+        Type: "customers" | "transactions" | "offers" | "shops" | "branches" | "categories" | "shop-categories" | "institutes" | "courses" | "tags" | "shop-tags" | "keywords" | "shop-keywords" | "student-favourites" | "interactions";
         /** @description the `next_cursor` of the previous page */
         RejectionsCursor: string;
         /** @description only those with an error of this code */
@@ -4700,12 +4724,16 @@ export interface operations {
                 item_type?: "TAG" | "OFFER" | "SHOP" | "KEYWORD";
                 /** @description only those with this `source` */
                 source?: "SERVICE";
+                /** @description only those that happened at this time or later */
+                event_from?: string;
+                /** @description only those that happened before this time */
+                event_to?: string;
                 /** @description only those received at this time or later */
                 from?: components["parameters"]["From"];
                 /** @description only those received before this time */
                 to?: components["parameters"]["To"];
-                /** @description the `next_cursor` of the previous page */
-                cursor?: components["parameters"]["RejectionsCursor"];
+                /** @description the `next_cursor` of the previous page, or the id of the last interaction received */
+                cursor?: string;
                 /** @description interactions per page, default 100 */
                 limit?: number;
             };
@@ -4715,7 +4743,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description One page. */
+            /** @description One page, or every interaction that matches. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -4747,6 +4775,7 @@ export interface operations {
                      *     }
                      */
                     "application/json": components["schemas"]["InteractionPage"];
+                    "application/x-ndjson": string;
                 };
             };
             400: components["responses"]["BadRequest"];
@@ -4817,6 +4846,46 @@ export interface operations {
             429: components["responses"]["TooManyRequests"];
             431: components["responses"]["HeadersTooLarge"];
             500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    "upload-interactions": {
+        parameters: {
+            query?: {
+                /**
+                 * @description validate only; nothing is stored
+                 * @example true
+                 */
+                dry_run?: components["parameters"]["DryRun"];
+            };
+            header?: {
+                /** @description Names this request for 24 hours; the same body again gives the first answer again, another body 422. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    records: components["schemas"]["NewInteraction"][];
+                };
+            };
+        };
+        responses: {
+            200: components["responses"]["Uploaded"];
+            207: components["responses"]["UploadedInPart"];
+            400: components["responses"]["UploadFailed"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            408: components["responses"]["RequestTimeout"];
+            413: components["responses"]["ContentTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            417: components["responses"]["ExpectationFailed"];
+            422: components["responses"]["IdempotencyKeyReused"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["UploadNotStored"];
             503: components["responses"]["Unavailable"];
         };
     };

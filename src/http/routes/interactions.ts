@@ -1,14 +1,17 @@
 import { RequestError } from '../../errors.ts';
 import { interactionAnswer } from '../../interactions/answer.ts';
 import { findInteraction } from '../../interactions/interaction-rows.ts';
-import { interactionFilters, listPage } from '../../interactions/list-interactions.ts';
+import { interactionFilters, interactionLines, listPage } from '../../interactions/list-interactions.ts';
 import { recordInteraction } from '../../interactions/record-interaction.ts';
 import { limits } from '../../limits.ts';
 import { isUuid, uuid } from '../../registry/fields.ts';
 import { interactionExample } from '../../registry/interaction.ts';
+import { jsonLines } from '../accept.ts';
+import { exportOf, variesByAccept, wantsLines } from '../export.ts';
 import { idempotencyKeyHeader, idempotencyReplayed, readIdempotencyKey } from '../idempotency-key.ts';
 import { keyReused, notFound } from '../openapi-responses.ts';
 import { type Operation, principalOf } from '../operation.ts';
+import { uploadInteractions } from './upload.ts';
 
 const tag = 'Interactions';
 const interactionSchema = { $ref: '#/components/schemas/Interaction' };
@@ -44,7 +47,8 @@ const record: Operation = {
   },
   async handle(call, { pool, writer }) {
     const { organisationId } = principalOf(call);
-    const request = { organisationId, body: call.body, idempotencyKey: readIdempotencyKey(call) };
+    const { requestId, body: sent } = call;
+    const request = { organisationId, requestId, body: sent, idempotencyKey: readIdempotencyKey(call) };
     const { interaction, warnings, isRepeated } = await call.step('record interaction', () =>
       recordInteraction({ pool: pool.atOwner(organisationId), writer }, request),
     );
@@ -86,20 +90,26 @@ const list: Operation = {
   description:
     'Returns a page of interactions, the newest received first: send `next_cursor` as `cursor` until it is null. Filters ' +
     'can be combined. If few match, a search ends after a second with what it has found, which may be nothing; ' +
-    '`next_cursor` continues it.',
+    `\`next_cursor\` continues it. With \`Accept: ${jsonLines}\` all that match come in one answer.`,
   permission: 'interactions:read',
   query: interactionFilters,
   answers: {
     200: {
-      description: 'One page.',
+      description: 'One page, or every interaction that matches.',
       schema: { $ref: '#/components/schemas/InteractionPage' },
       example: { interactions: [example], next_cursor: null },
+      otherContent: {
+        [jsonLines]: { schema: { type: 'string', description: 'one interaction per line' } },
+      },
     },
   },
   async handle(call, { pool }) {
     const { organisationId } = principalOf(call);
-    return { status: 200, body: await listPage(pool.for(organisationId), organisationId, call.query) };
+    const own = pool.for(organisationId);
+    if (wantsLines(call)) return exportOf(interactionLines(own, organisationId, call.query));
+    const body = await listPage(own, organisationId, call.query);
+    return { status: 200, headers: variesByAccept, body };
   },
 };
 
-export const interactionOperations: readonly Operation[] = [record, list, get];
+export const interactionOperations: readonly Operation[] = [record, uploadInteractions, list, get];

@@ -9,7 +9,8 @@ export const overviewOperation: Operation = {
   summary: 'Get an overview',
   description:
     'Returns for each type how many records the organisation has, the newest `updated` ever stored, the time of the last ' +
-    'upload, and how many rejections are open. Types that were never uploaded are left out.',
+    'upload, and how many rejections are open. Interactions are counted among them; for those, the last upload is when ' +
+    'the last one was received, alone or in a batch. Types that were never uploaded are left out.',
   permission: 'data:read',
   answers: {
     200: {

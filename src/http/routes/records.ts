@@ -11,7 +11,8 @@ import {
   resourceTypes,
 } from '../../registry/resources.ts';
 import { type Instant, isoOf } from '../../registry/times.ts';
-import { accepts, jsonLines } from '../accept.ts';
+import { jsonLines } from '../accept.ts';
+import { exportOf, variesByAccept, wantsLines } from '../export.ts';
 import { notFound } from '../openapi-responses.ts';
 import { type Answer, type Call, type Operation, type Parts, principalOf } from '../operation.ts';
 import { schemaName } from './upload.ts';
@@ -104,21 +105,15 @@ function filtersOf(type: ResourceType): Readonly<Record<string, Field>> {
   return Object.fromEntries(Object.entries(filters).map(([name, field]) => [name, optional(field)]));
 }
 
-/** Which of the two an address gives depends on a header, and whoever keeps answers has to know. */
-const headers = { vary: 'accept' };
-
 async function list(type: ResourceType, call: Call, parts: Parts): Promise<Answer> {
   const asked = readAsked(type, call);
   const pool = parts.pool.for(asked.organisationId);
   const { limit = limits.recordsPerPageDefault } = call.query;
-  if (accepts(jsonLines, call.headers.accept)) {
-    refuseLimit(call);
-    return { status: 200, headers: { ...headers, 'content-type': jsonLines }, body: readLines(pool, asked) };
-  }
+  if (wantsLines(call)) return exportOf(readLines(pool, asked));
   const { records, next } = await readPage(pool, asked, Number(limit));
   return {
     status: 200,
-    headers,
+    headers: variesByAccept,
     body: `{"records":[${records.join(',')}],"next_cursor":${JSON.stringify(next)}}`,
   };
 }
@@ -139,15 +134,6 @@ function readAsked(type: ResourceType, call: Call): RecordsAsked {
     equal: equal as Record<string, string>,
     after: cursor as string | undefined,
   };
-}
-
-/** Whoever asks for ten lines and gets a billion should hear of it before, not after. */
-function refuseLimit({ query }: Call): void {
-  if (query.limit === undefined) return;
-  const message = `cannot be combined with Accept: ${jsonLines}, which gives every record; leave it out`;
-  throw new RequestError('invalid_request', {
-    details: [{ field: 'limit', code: 'not_combinable', message }],
-  });
 }
 
 /** What is read has every field; what is sent need not. */

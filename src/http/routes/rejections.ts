@@ -87,14 +87,14 @@ const replay: Operation = {
       },
     },
   },
-  async handle(call, { pool, checker, requestLimits }) {
+  async handle(call, { pool, checker, writer, requestLimits }) {
     refuseBody(call);
     const principal = principalOf(call);
     const { organisationId, keyId } = principal;
     const { requestId } = call;
     const { cursor, ...filter } = call.query;
     const replayed = await replayRejections(
-      { pool: pool.atOwner(organisationId), checker },
+      { pool: pool.atOwner(organisationId), checker, references: writer },
       {
         organisationId,
         keyId,

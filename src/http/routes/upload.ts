@@ -1,6 +1,7 @@
 import { retryAfter } from '../../errors.ts';
 import { limits } from '../../limits.ts';
 import { flag, optional, required } from '../../registry/fields.ts';
+import { interactionExample } from '../../registry/interaction.ts';
 import {
   idFieldOf,
   type ResourceType,
@@ -8,6 +9,7 @@ import {
   resources,
   resourceTypes,
 } from '../../registry/resources.ts';
+import type { UploadType } from '../../registry/upload-types.ts';
 import { batchAnswer, overallStatus, sumCounts, type UploadAnswer } from '../../uploads/answer.ts';
 import { dryRun } from '../../uploads/dry-run.ts';
 import { ingestRequest } from '../../uploads/ingest-request.ts';
@@ -52,18 +54,50 @@ const uploadAnswers: Operation['answers'] = {
 };
 
 /** One upload operation per record type: each has its own shape, permission and example. */
-export const uploadOperations: readonly Operation[] = resourceTypes.map(uploadOperation);
-
-function uploadOperation(type: ResourceType): Operation {
+export const uploadOperations: readonly Operation[] = resourceTypes.map((type) => {
   const recordsMax = type === 'courses' ? limits.coursesPerRequestMax : limits.recordsPerRequestMax;
+  return uploadOperation(type, recordsMax, {
+    path: `/v1/data/${type}`,
+    tag: 'Upload',
+    description: describe(type, recordsMax),
+    permission: `data:write:${type}`,
+    schema: schemaName(type),
+    example: resources[type].example,
+  });
+});
+
+/** The same for interactions, which have an address and a permission of their own. */
+export const uploadInteractions: Operation = uploadOperation('interactions', limits.recordsPerRequestMax, {
+  path: '/user-interactions/batch',
+  tag: 'Interactions',
+  description:
+    `Stores up to ${limits.recordsPerRequestMax.toLocaleString('en')} interactions, for example those of the past. They ` +
+    'are answered like an upload, with a receipt; one whose item or student does not exist is kept as a rejection. Send an ' +
+    '`Idempotency-Key`: an interaction has no id of its own, so without a key a retry stores it a second time.\n\n' +
+    `${inLines('interactions')}`,
+  permission: 'interactions:write',
+  schema: 'NewInteraction',
+  example: interactionExample,
+});
+
+interface AboutUpload extends Pick<Operation, 'path' | 'tag' | 'description' | 'permission'> {
+  readonly schema: string;
+  readonly example: object;
+}
+
+function uploadOperation(
+  type: UploadType,
+  recordsMax: number,
+  { path, tag, description, permission, schema, example }: AboutUpload,
+): Operation {
   return {
     id: `upload-${type}`,
     method: 'POST',
-    path: `/v1/data/${type}`,
-    tag: 'Upload',
+    path,
+    tag,
     summary: `Upload ${type.replaceAll('-', ' ')}`,
-    description: describe(type, recordsMax),
-    permission: `data:write:${type}`,
+    description,
+    permission,
     query: {
       dry_run: optional(
         flag({
@@ -83,11 +117,11 @@ function uploadOperation(type: ResourceType): Operation {
             type: 'array',
             minItems: 1,
             maxItems: recordsMax,
-            items: { $ref: `#/components/schemas/${schemaName(type)}` },
+            items: { $ref: `#/components/schemas/${schema}` },
           },
         },
       },
-      example: { records: [resources[type].example] },
+      example: { records: [example] },
       takesLines: true,
     },
     answers: uploadAnswers,
@@ -95,9 +129,9 @@ function uploadOperation(type: ResourceType): Operation {
   };
 }
 
-async function upload(type: ResourceType, call: Call, parts: Parts): Promise<Answer> {
+async function upload(type: UploadType, call: Call, parts: Parts): Promise<Answer> {
   const startedMs = performance.now();
-  const { config, checker, requestLimits, metrics } = parts;
+  const { config, checker, requestLimits, metrics, writer: references } = parts;
   const principal = principalOf(call);
   const { organisationId, keyId } = principal;
   const pool = parts.pool.atOwner(organisationId);
@@ -121,7 +155,8 @@ async function upload(type: ResourceType, call: Call, parts: Parts): Promise<Ans
   call.reserve(failed * limits.answerBytesPerFailedRecord);
   const idempotency = key !== undefined && bodySha256 ? { key, bodySha256 } : undefined;
   if (isDryRun) {
-    const body = await dryRun(pool, { organisationId, requestId, type, idempotency }, batches);
+    const rehearsal = { organisationId, requestId, type, idempotency, references };
+    const body = await dryRun(pool, rehearsal, batches);
     const counts = sumCounts(body.batches.map(({ data }) => data));
     return { status: overallStatus(body.batches), body, counts };
   }
@@ -133,6 +168,7 @@ async function upload(type: ResourceType, call: Call, parts: Parts): Promise<Ans
     batchCount: batches.length,
     startedMs,
     idempotency,
+    references,
     requestId,
   };
   const stored = await ingestRequest(pool, progress, batches, {
@@ -156,8 +192,12 @@ function describe(type: ResourceType, recordsMax: number): string {
   return (
     `Stores up to ${recordsMax.toLocaleString('en')} records. A valid record replaces the stored one with the same ` +
     `\`${idFieldOf(type)}\` as a whole.${first} Sending the same again changes nothing.\n\n` +
-    'The records may also be sent one a line, with `Content-Type: application/x-ndjson` and nothing around them.'
+    inLines('records')
   );
+}
+
+function inLines(what: string): string {
+  return `The ${what} may also be sent one a line, with \`Content-Type: application/x-ndjson\` and nothing around them.`;
 }
 
 /** `shop-categories` is `ShopCategory` among the schemas. */

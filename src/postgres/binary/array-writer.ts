@@ -165,6 +165,14 @@ export class ArrayWriter {
     return this.#end - this.#start === uuidArrayStride ? this.#end - 16 : -1;
   }
 
+  /** Whether the last value, a text, is this one. */
+  isLast(text: Uint8Array): boolean {
+    const start = this.#start + 4;
+    if (this.#end - start !== text.length) return false;
+    for (let at = 0; at < text.length; at++) if (this.#bytes[start + at] !== text[at]) return false;
+    return true;
+  }
+
   /** The array as it is so far. It is good until the next value is written. */
   finish(): Buffer {
     // One dimension, whether there are nulls, the type, how many, counted from 1.
@@ -268,7 +276,7 @@ function writeText(buffer: Buffer, text: string, at: number): number {
 }
 
 /** One column of rows as an array. */
-export function binaryArray(type: ColumnType, values: readonly (Scalar | null)[]): Buffer {
+export function binaryArray(type: ArrayType, values: readonly (Scalar | null)[]): Buffer {
   const array = new ArrayWriter(type, arrayHeaderBytes + values.length * bytesOfMost);
   for (const value of values) array.append(value);
   return array.finish();

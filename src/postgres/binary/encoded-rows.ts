@@ -119,6 +119,10 @@ export class IndexedRows {
     return (this.#arrays[column] as Buffer).subarray(offsets[row], offsets[row + 1]);
   }
 
+  textAt(column: number, row: number): string {
+    return this.valueAt(column, row).toString('utf8', 4);
+  }
+
   instantAt(column: number, row: number): Instant | undefined {
     const value = this.valueAt(column, row);
     return value.length === 4 ? undefined : instantAt(viewOf(value), 4);

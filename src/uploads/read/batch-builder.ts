@@ -6,9 +6,15 @@ import { limits } from '../../limits.ts';
 import { ArrayWriter } from '../../postgres/binary/array-writer.ts';
 import { type EncodedRows, uuidAt } from '../../postgres/binary/encoded-rows.ts';
 import { UuidSet } from '../../postgres/binary/uuid-set.ts';
-import { perType, tableOf } from '../../records/tables.ts';
-import { idFieldOf, type ResourceType, referencesOf, resources } from '../../registry/resources.ts';
+import { perType } from '../../records/tables.ts';
+import { eventTime } from '../../registry/interaction.ts';
 import { type Instant, instantOf, readDateTime } from '../../registry/times.ts';
+import {
+  sentColumnTypes,
+  sentFields,
+  sentReferencesOf,
+  type UploadType,
+} from '../../registry/upload-types.ts';
 import { type FieldProblem, makeCheck, sentId, unreadableRecord } from '../../registry/validate.ts';
 import { type Warning, WarningCounter } from '../../registry/warnings.ts';
 import { PlainReader } from './plain-reader.ts';
@@ -29,7 +35,10 @@ export interface CheckedBatch {
   readonly failedTexts: Buffer;
   readonly failedIds: Buffer;
   readonly failedUpdated: Buffer;
-  /** The records that passed, and the index of each in the batch. All buffers here share one piece of memory. */
+  /**
+   * The records that passed, a column for each field and, of interactions, one more for the time of the event; and the
+   * index of each in the batch. All buffers here share one piece of memory.
+   */
   readonly rows: EncodedRows;
   readonly indices: readonly number[];
   /** The ids that they refer to, each once: an array per reference of the type. */
@@ -42,16 +51,26 @@ export interface CheckedBatch {
   readonly failedSha256: Uint8Array | undefined;
 }
 
+/** A reference, and the ids of a batch that it names. */
+interface CollectedReference {
+  readonly column: ArrayWriter;
+  readonly ids: UuidSet;
+  readonly where: { readonly column: ArrayWriter; readonly value: Uint8Array } | undefined;
+}
+
 /** Takes the records of a batch one by one and checks them. One builder serves all batches of its type, in turn. */
 export class BatchBuilder {
   readonly #check: ReturnType<typeof makeCheck>;
   readonly #fast: PlainReader;
   readonly #slow: ObjectReader;
-  readonly #idField: string;
+  /** Undefined where what is sent has no identifier. */
+  readonly #idField: string | undefined;
   readonly #updatedAt: number;
+  readonly #eventAt: number;
   readonly #columns: readonly ArrayWriter[];
+  readonly #eventTimes: ArrayWriter | undefined;
   readonly #ids = new UuidSet();
-  readonly #references: readonly { readonly column: ArrayWriter; readonly ids: UuidSet }[];
+  readonly #references: readonly CollectedReference[];
   readonly #failedTexts = new ArrayWriter('text');
   readonly #failedIds = new ArrayWriter('uuid');
   readonly #failedUpdated = new ArrayWriter('timestamptz');
@@ -62,23 +81,27 @@ export class BatchBuilder {
   #aheadFrom: Instant = 0;
   #failedHash: Hash | undefined;
 
-  constructor(type: ResourceType) {
-    const { fields } = resources[type];
-    const columns = tableOf(type).types.map((column) => new ArrayWriter(column));
+  constructor(type: UploadType) {
+    const fields = sentFields(type);
+    const names = Object.keys(fields);
+    const columns = sentColumnTypes(type).map((column) => new ArrayWriter(column));
     this.#check = makeCheck(fields);
     this.#fast = new PlainReader(fields, columns);
-    this.#slow = new ObjectReader(Object.keys(fields));
-    this.#idField = idFieldOf(type);
-    this.#updatedAt = Object.keys(fields).indexOf('updated');
+    this.#slow = new ObjectReader(names);
+    this.#idField = type === 'interactions' ? undefined : names[0];
+    this.#updatedAt = names.indexOf('updated');
+    this.#eventAt = names.indexOf('event_timestamp');
     this.#columns = columns;
-    this.#references = referencesOf(type).map(({ position }) => ({
+    this.#eventTimes = this.#eventAt < 0 ? undefined : new ArrayWriter('timestamptz');
+    this.#references = sentReferencesOf(type).map(({ position, where }) => ({
       column: columns[position] as ArrayWriter,
       ids: new UuidSet(),
+      where: where && { column: columns[where.position] as ArrayWriter, value: Buffer.from(where.value) },
     }));
   }
 
   start(now: Date, wantsHash: boolean): void {
-    for (const column of [...this.#columns, this.#failedTexts, this.#failedIds, this.#failedUpdated])
+    for (const column of [...this.#allColumns(), this.#failedTexts, this.#failedIds, this.#failedUpdated])
       column.clear();
     for (const ids of [this.#ids, ...this.#references.map((reference) => reference.ids)]) ids.clear();
     this.#received = 0;
@@ -96,7 +119,9 @@ export class BatchBuilder {
   /** Takes the record that begins there, if it is plain, and returns where it ends; otherwise -1. */
   readFast(bytes: Buffer, at: number): number {
     const end = this.#fast.read(bytes, at);
-    if (end >= 0) this.#accept(this.#fast.updated);
+    if (end < 0) return end;
+    this.#eventTimes?.append(this.#fast.eventTime);
+    this.#accept(this.#fast.updated);
     return end;
   }
 
@@ -115,8 +140,12 @@ export class BatchBuilder {
       this.#fail(values, problems);
       this.#failedTexts.appendBytes(bytes, at, end);
     } else {
-      for (let column = 0; column < row.length; column++) this.#columns[column]?.append(row[column] ?? null);
-      this.#accept(row[this.#updatedAt] as Instant | null);
+      for (let at = 0; at < row.length; at++) {
+        const value = row[at] ?? null;
+        this.#columns[at]?.append(at === this.#eventAt ? JSON.stringify(value) : value);
+      }
+      this.#eventTimes?.append(eventTime(row[this.#eventAt] as string | number) ?? null);
+      this.#accept((row[this.#updatedAt] ?? null) as Instant | null);
     }
     return end;
   }
@@ -125,7 +154,7 @@ export class BatchBuilder {
     this.#failedHash?.update(JSON.stringify([values, problems[0]?.code]));
     const updated = values[this.#updatedAt];
     this.#failedUpdated.append((typeof updated === 'string' ? readDateTime(updated) : undefined) ?? null);
-    const id = sentId(values[0]);
+    const id = this.#idField === undefined ? null : sentId(values[0]);
     this.#failedIds.append(id);
     this.#failed.push({ index: this.#received++, id, problems });
   }
@@ -134,14 +163,19 @@ export class BatchBuilder {
     if (updated !== null && updated > this.#aheadFrom) this.#warnings.updatedInFuture();
     this.#indices.push(this.#received++);
     const own = this.#columns[0] as ArrayWriter;
-    this.#ids.add(own.view, own.lastUuid);
-    for (const { column, ids } of this.#references)
-      if (column.lastUuid >= 0) ids.add(column.view, column.lastUuid);
+    if (this.#idField !== undefined) this.#ids.add(own.view, own.lastUuid);
+    for (const { column, ids, where } of this.#references)
+      if (column.lastUuid >= 0 && where?.column.isLast(where.value) !== false)
+        ids.add(column.view, column.lastUuid);
+  }
+
+  #allColumns(): ArrayWriter[] {
+    return [...this.#columns, ...(this.#eventTimes ? [this.#eventTimes] : [])];
   }
 
   finish(): CheckedBatch {
     const count = this.#indices.length;
-    const columns = this.#columns.map((column) => column.finish());
+    const columns = this.#allColumns().map((column) => column.finish());
     const [failedTexts, failedIds, failedUpdated, sample, ...arrays] = copyTogether([
       this.#failedTexts.finish(),
       this.#failedIds.finish(),
@@ -150,7 +184,7 @@ export class BatchBuilder {
       ...columns,
       ...this.#references.map(({ ids }) => ids.finish()),
     ]) as [Buffer, Buffer, Buffer, Buffer, ...Buffer[]];
-    const repeated = count - this.#ids.size;
+    const repeated = this.#idField === undefined ? 0 : count - this.#ids.size;
     return {
       received: this.#received,
       failed: this.#failed,
@@ -162,13 +196,14 @@ export class BatchBuilder {
       referenced: arrays.slice(columns.length),
       sample,
       hasRepeatedIds: repeated > 0,
-      warnings: [...this.#warnings.list(), ...repeatedIds(this.#idField, repeated)],
+      warnings: [...this.#warnings.list(), ...repeatedIds(this.#idField ?? '', repeated)],
       failedSha256: this.#failedHash?.digest(),
     };
   }
 
   #sample(ids: Buffer, count: number): Buffer {
     const sample = new ArrayWriter('uuid');
+    if (this.#idField === undefined) return sample.finish();
     const step = Math.ceil(count / limits.recordsPerSample);
     for (let row = 0; row < count; row += step) sample.append(uuidAt(ids, row));
     return sample.finish();
@@ -179,10 +214,10 @@ export class BatchBuilder {
  * A builder for each type. Whoever reads uploads, one at a time, keeps its own: making one for each body took 60
  * microseconds, as long as two small records.
  */
-export type Builders = (type: ResourceType) => BatchBuilder;
+export type Builders = (type: UploadType) => BatchBuilder;
 
 export function makeBuilders(): Builders {
-  return perType((type) => new BatchBuilder(type));
+  return perType((type: UploadType) => new BatchBuilder(type));
 }
 
 /** The arrays side by side in memory of their own, for the builder writes the next batch where this one is. */

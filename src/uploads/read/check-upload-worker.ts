@@ -3,13 +3,13 @@ import { Piscina } from 'piscina';
 import type { Detail } from '../../errors.ts';
 import { RequestError, type RequestErrorCode } from '../../errors.ts';
 import { freeMemory } from '../../postgres/binary/free-memory.ts';
-import type { ResourceType } from '../../registry/resources.ts';
+import type { UploadType } from '../../registry/upload-types.ts';
 import { makeBuilders } from './batch-builder.ts';
 import { checkUpload, hashBatches } from './check-upload.ts';
 import { type PackedBatch, packBatch } from './packed-batch.ts';
 
 export interface CheckTask {
-  readonly type: ResourceType;
+  readonly type: UploadType;
   readonly body: Uint8Array;
   readonly recordsMax: number;
   readonly isLines: boolean;

@@ -16,7 +16,7 @@ import {
 import { nameAt } from '../../json/object-reader.ts';
 import { endOfBody, findingFault, findingFaultInLine, startOfJson } from '../../json/parse-body.ts';
 import { limits } from '../../limits.ts';
-import type { ResourceType } from '../../registry/resources.ts';
+import type { UploadType } from '../../registry/upload-types.ts';
 import { WarningCounter } from '../../registry/warnings.ts';
 import type { BatchBuilder, Builders, CheckedBatch } from './batch-builder.ts';
 
@@ -26,7 +26,7 @@ import type { BatchBuilder, Builders, CheckedBatch } from './batch-builder.ts';
  */
 export function checkUpload(
   builders: Builders,
-  type: ResourceType,
+  type: UploadType,
   body: Buffer | undefined,
   recordsMax: number,
   { isLines = false, mayReadFast = true, wantsHash = false }: CheckOptions = {},

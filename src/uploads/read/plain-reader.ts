@@ -3,6 +3,7 @@ import { limits } from '../../limits.ts';
 import { type ArrayWriter, viewOf } from '../../postgres/binary/array-writer.ts';
 import type { Field, Plain, Scalar } from '../../registry/fields.ts';
 import { isProblem } from '../../registry/fields.ts';
+import { eventTime } from '../../registry/interaction.ts';
 import { type Instant, readDateBytes, readDateTimeBytes } from '../../registry/times.ts';
 
 /**
@@ -24,6 +25,8 @@ export class PlainReader {
   readonly #capitals = new Uint8Array(2);
   /** What `updated` was in the last record. */
   updated: Instant | null = null;
+  /** The instant that `event_timestamp` named in the last interaction. */
+  eventTime: Instant | null = null;
 
   constructor(fields: Readonly<Record<string, Field>>, columns: readonly ArrayWriter[]) {
     this.#fields = Object.entries(fields).map(([name, field], at) => plainField(name, field, at));
@@ -111,12 +114,16 @@ export class PlainReader {
       column.append(value);
       return true;
     }
-    if (field.plain.kind !== 'number') return false;
+    if (field.plain.kind !== 'number' && field.plain.kind !== 'eventTimestamp') return false;
     const value = this.#readNumber();
     if (value === undefined) return false;
     const read = field.read(value);
     if (isProblem(read)) return false;
-    column.append(read);
+    if (field.plain.kind === 'number') column.append(read);
+    else {
+      this.eventTime = eventTime(value) ?? null;
+      column.append(String(value));
+    }
     return true;
   }
 
@@ -149,6 +156,20 @@ export class PlainReader {
         if (instant === undefined) return false;
         if (field.isUpdated) this.updated = instant;
         column.append(instant);
+        return true;
+      }
+      case 'eventTimestamp': {
+        const instant = readDateTimeBytes(bytes, from, end);
+        if (instant === undefined) return false;
+        this.eventTime = instant;
+        // It is stored as the JSON that it is, in its quotes.
+        column.appendBytes(bytes, from - 1, end + 1);
+        return true;
+      }
+      case 'choice': {
+        const value = plain.values.find((one) => isAt(bytes, from, end, one));
+        if (value === undefined) return false;
+        column.appendBytes(value, 0, value.length);
         return true;
       }
       case 'date': {
@@ -240,6 +261,12 @@ const letterN = 0x6e;
 const letterT = 0x74;
 const powersOfTen = Array.from({ length: 16 }, (_, power) => 10 ** power);
 
+function isAt(bytes: Uint8Array, from: number, end: number, value: Uint8Array): boolean {
+  if (end - from !== value.length) return false;
+  for (let at = 0; at < value.length; at++) if (bytes[from + at] !== value[at]) return false;
+  return true;
+}
+
 function isDigit(byte: number): boolean {
   return byte >= zero && byte <= 0x39;
 }
@@ -254,7 +281,7 @@ function isLetter(byte: number): boolean {
  * have usual lengths, and nothing that does not belong into them survives being read.
  */
 function endOfPlain(kind: PlainField['plain']['kind'], bytes: Uint8Array, from: number): number {
-  if (kind === 'dateTime') {
+  if (kind === 'dateTime' || kind === 'eventTimestamp') {
     if (bytes[from + 20] === quote) return from + 20;
     if (bytes[from + 24] === quote) return from + 24;
   } else if (kind === 'date' && bytes[from + 10] === quote) return from + 10;

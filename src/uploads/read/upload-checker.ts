@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { Piscina } from 'piscina';
 import { RequestError } from '../../errors.ts';
 import { limits } from '../../limits.ts';
-import type { ResourceType } from '../../registry/resources.ts';
+import type { UploadType } from '../../registry/upload-types.ts';
 import { Turns } from '../../turns.ts';
 import { type Builders, type CheckedBatch, makeBuilders } from './batch-builder.ts';
 import { checkUpload, hashBatches } from './check-upload.ts';
@@ -19,7 +19,7 @@ export interface CheckedUpload {
 /** An upload to be checked. */
 export interface Unchecked {
   readonly organisationId: string;
-  readonly type: ResourceType;
+  readonly type: UploadType;
   readonly body: Buffer | undefined;
   readonly recordsMax: number;
   /** Whether it is one record a line. */

@@ -7,27 +7,29 @@ import { BeginAgain, inTransaction, retryConflicts } from '../../postgres/transa
 import type { BatchAnswer, BatchStatus } from '../../receipts/batch-answer.ts';
 import { addToReceipt, answerOf, type ReceiptAddition, type ReceiptHead } from '../../receipts/receipts.ts';
 import { addCountChange, type CountChange } from '../../records/record-counts.ts';
-import { type ResourceType, resources } from '../../registry/resources.ts';
 import { isoOf } from '../../registry/times.ts';
+import { sentFields, type UploadType } from '../../registry/upload-types.ts';
 import { addKindChanges } from '../../rejections/rejection-kinds.ts';
 import { batchAnswer, repeatedCounts, type WrittenBatch } from '../answer.ts';
 import type { Outcome } from '../outcome.ts';
 import type { CheckedBatch } from '../read/batch-builder.ts';
 import { enterBatch } from './batch-locks.ts';
 import { settleRejections } from './settle-rejections.ts';
-import { outcomesOf, storeRows } from './store-batch.ts';
+import { outcomesOf, type StoredRows, storeRows } from './store-batch.ts';
+import { type KnownReferences, storeInteractions } from './store-interactions.ts';
 import { claimForUpload, holderOf, lockHolder } from './upload-idempotency-keys.ts';
 
 /** A request whose batches are stored one after another. */
 export interface Progress {
   readonly organisationId: string;
   readonly keyId: string;
-  readonly type: ResourceType;
+  readonly type: UploadType;
   readonly bodyBytes: number;
   readonly batchCount: number;
   /** By the clock that only goes forward. */
   readonly startedMs: number;
   readonly idempotency: { readonly key: string; readonly bodySha256: Buffer } | undefined;
+  readonly references: KnownReferences;
   /** Another one's, where the same request was sent before under the same Idempotency-Key. */
   requestId: string;
 }
@@ -42,12 +44,13 @@ export async function commitBatch(
   number: number,
   checked: CheckedBatch,
 ): Promise<WrittenBatch> {
-  const { organisationId, type } = progress;
+  const { organisationId, type, references } = progress;
   const start = (number - 1) * limits.recordsPerBatch;
   return retryConflicts((attempt) =>
     inTransaction(pool, async (client, sendLast) => {
       const store = async () =>
-        (await claim(client, progress, number)) ?? (await storeRows(client, organisationId, type, checked));
+        (await claim(client, progress, number)) ??
+        (await storeChecked(client, organisationId, type, checked, references));
       // Sent together. Where entering fails, so does the rest, and it is the first error that says why.
       const [, stored] = await Promise.all([enterBatch(client, attempt, organisationId, type), store()]);
       if ('text' in stored) return { ...stored, counts: repeatedCounts(checked.received) };
@@ -70,6 +73,20 @@ export async function commitBatch(
       return { status: made.status, text: added.answer, counts: made.data.counts };
     }),
   );
+}
+
+/** Stores what has passed the checks, as what it is. */
+export function storeChecked(
+  client: Client,
+  organisationId: string,
+  type: UploadType,
+  checked: CheckedBatch,
+  { known }: KnownReferences,
+  givenIds?: readonly (string | null)[],
+): Promise<StoredRows> {
+  return type === 'interactions'
+    ? storeInteractions(client, organisationId, checked, known, givenIds)
+    : storeRows(client, organisationId, type, checked);
 }
 
 /**
@@ -141,14 +158,14 @@ export function additionOf(startedMs: number, answer: BatchAnswer): ReceiptAddit
 
 /** What a batch changes about how much there is. */
 export function changeOf(
-  type: ResourceType,
+  type: UploadType,
   { rows }: CheckedBatch,
   outcomes: readonly Outcome[],
   { data }: BatchAnswer,
 ): CountChange {
-  const updatedAt = Object.keys(resources[type].fields).indexOf('updated');
+  const updated = rows.arrays[Object.keys(sentFields(type)).indexOf('updated')];
   const isLeftOut = (row: number) => outcomes[row]?.kind === 'failed' || outcomes[row]?.kind === 'stale';
-  const newest = latestInstant(rows.arrays[updatedAt] as Buffer, rows.count, isLeftOut);
+  const newest = updated && latestInstant(updated, rows.count, isLeftOut);
   return {
     records: data.counts.created,
     newestUpdated: newest === undefined ? null : isoOf(newest),

@@ -8,7 +8,7 @@ import {
   pickRows,
 } from '../../postgres/binary/encoded-rows.ts';
 import type { Client } from '../../postgres/pool.ts';
-import { type ResourceType, resources } from '../../registry/resources.ts';
+import { sentFields, type UploadType } from '../../registry/upload-types.ts';
 import { uuidV7Words } from '../../registry/uuid-v7.ts';
 import { keepFailed, keepMissing, type NewRejections } from '../../rejections/keep-rejections.ts';
 import { KindList, type Problems } from '../../rejections/kind-list.ts';
@@ -16,11 +16,11 @@ import { countChange, hasAllKinds, storeKinds } from '../../rejections/rejection
 import { deleteLocked, type EarlierRejection, lockRejectionsOf } from '../../rejections/rejections.ts';
 import type { Outcome } from '../outcome.ts';
 import type { CheckedBatch } from '../read/batch-builder.ts';
-import type { StoredRows } from './store-batch.ts';
+import { idOfRow, type StoredRows } from './store-batch.ts';
 
 interface Where {
   readonly organisationId: string;
-  readonly type: ResourceType;
+  readonly type: UploadType;
   readonly requestId: string;
   /** Where the batch starts in the request. */
   readonly start: number;
@@ -38,7 +38,7 @@ export async function settleRejections(
   stored: StoredRows,
 ): Promise<Map<string, number>> {
   const changes = new Map<string, number>();
-  const failures = openFailures(checked, stored.outcomes);
+  const failures = openFailures(where.type, checked, stored.outcomes);
   const earlier = await lockEarlier(client, where, checked, stored);
   const settled = earlier.filter(({ is_settled }) => is_settled).map(({ rejection_id }) => rejection_id);
   if (settled.length > 0) {
@@ -66,7 +66,7 @@ async function lockEarlier(
   const sent = [...outcomes.keys()].filter(isAsked);
   const bad = [...failed.keys()].filter((at) => mayBeRejected(failed[at]?.id ?? null));
   if (sent.length + bad.length === 0) return [];
-  const updated = Object.keys(resources[type].fields).indexOf('updated');
+  const updated = Object.keys(sentFields(type)).indexOf('updated');
   const picked = pickRows(
     { count: rows.count, arrays: [rows.arrays[0] as Buffer, rows.arrays[updated] as Buffer] },
     sent,
@@ -100,7 +100,11 @@ interface Failure {
 }
 
 /** The failures that need putting right: not one that came again, good, later in the batch, and of one record the last. */
-function openFailures({ rows, indices, failed }: CheckedBatch, outcomes: readonly Outcome[]): Failure[] {
+function openFailures(
+  type: UploadType,
+  { rows, indices, failed }: CheckedBatch,
+  outcomes: readonly Outcome[],
+): Failure[] {
   const storedLast = new Map<string, number>();
   const last = new Map<string, Failure>();
   const withoutId: Failure[] = [];
@@ -114,7 +118,10 @@ function openFailures({ rows, indices, failed }: CheckedBatch, outcomes: readonl
     const index = indices[row] as number;
     if (outcome.kind === 'failed')
       take({ id: outcome.id, index, problems: outcome.problems, at: row, isRow: true });
-    else if (isStored(outcome) && failed.length + last.size > 0) storedLast.set(idAt(rows, row), index);
+    else if (isStored(outcome) && failed.length + last.size > 0) {
+      const id = idOfRow(type, rows, row);
+      if (id !== null) storedLast.set(id, index);
+    }
   }
   const open = [...last.values()].filter(({ id, index }) => (storedLast.get(id as string) ?? -1) < index);
   return [...withoutId, ...open].sort((a, b) => a.index - b.index);

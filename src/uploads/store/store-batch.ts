@@ -8,7 +8,8 @@ import {
 import type { Client } from '../../postgres/pool.ts';
 import { BeginAgain } from '../../postgres/transactions.ts';
 import { perType } from '../../records/tables.ts';
-import { type ResourceType, referenceNotFound, referencesOf } from '../../registry/resources.ts';
+import { type ResourceType, referenceNotFound } from '../../registry/resources.ts';
+import { sentReferencesOf, type UploadType } from '../../registry/upload-types.ts';
 import type { FieldProblem } from '../../registry/validate.ts';
 import { created, failed, type Outcome, stale, unchanged, updated } from '../outcome.ts';
 import type { CheckedBatch } from '../read/batch-builder.ts';
@@ -164,29 +165,37 @@ function of(picked: readonly number[]): (at: number) => number {
 }
 
 /** What each type refers to, and what is said where it is not there. */
-const referencesOfType = perType((type) =>
-  referencesOf(type).map(({ field, position, type: referenced }) => ({
+const referencesOfType = perType((type: UploadType) =>
+  sentReferencesOf(type).map(({ field, position, where, type: referenced }) => ({
     position,
+    where,
     problem: { field, ...referenceNotFound(referenced) } satisfies FieldProblem,
   })),
 );
 
+/** What names a row in an answer: its id, where it was sent with one. */
+export function idOfRow(type: UploadType, rows: EncodedRows, row: number): string | null {
+  return type === 'interactions' ? null : idAt(rows, row);
+}
+
 /** Gives each row that refers to something that does not exist its outcome. */
 export function failMissing(
-  type: ResourceType,
+  type: UploadType,
   rows: EncodedRows,
   missing: readonly ReadonlySet<string>[],
   outcomes: Outcome[],
 ): void {
   if (missing.every((ids) => ids.size === 0)) return;
+  const indexed = new IndexedRows(rows);
   const columns = referencesOfType(type).map(({ position }) =>
     uuidsOf(rows.arrays[position] as Buffer, rows.count),
   );
   for (let row = 0; row < rows.count; row++) {
-    const problems = referencesOfType(type).flatMap(({ problem }, at) => {
+    const problems = referencesOfType(type).flatMap(({ problem, where }, at) => {
       const id = columns[at]?.[row] ?? null;
-      return id !== null && missing[at]?.has(id) ? [problem] : [];
+      if (id === null || !missing[at]?.has(id)) return [];
+      return where && indexed.textAt(where.position, row) !== where.value ? [] : [problem];
     });
-    if (problems.length > 0) outcomes[row] = failed(idAt(rows, row), problems);
+    if (problems.length > 0) outcomes[row] = failed(idOfRow(type, rows, row), problems);
   }
 }

@@ -1,0 +1,102 @@
+import { createHash } from 'node:crypto';
+import { RequestError } from '../errors.ts';
+import { limits } from '../limits.ts';
+import { binaryArray } from '../postgres/binary/array-writer.ts';
+import type { Client, Pool } from '../postgres/pool.ts';
+import { CommitUnconfirmed, inTransaction, retryConflicts, type SendLast } from '../postgres/transactions.ts';
+import { addCountChange } from '../records/record-counts.ts';
+import { addKindChanges, countChange } from '../rejections/rejection-kinds.ts';
+import { deleteRejections, lockRejectionsOf } from '../rejections/rejections.ts';
+import { claimIdempotencyKey, replaceClaim } from './idempotency-keys.ts';
+import {
+  findInteraction,
+  insertInteraction,
+  type NewInteraction,
+  type StoredInteraction,
+  storedForm,
+} from './interaction-rows.ts';
+import type { KnownIds } from './known-ids.ts';
+import { keepInteraction, missingReferences, refuseMissing } from './missing-references.ts';
+
+export interface Once {
+  readonly requestId: string;
+  readonly idempotencyKey: string;
+  readonly known: KnownIds;
+}
+
+export interface RecordedOnce {
+  readonly stored: StoredInteraction;
+  /** Whether an earlier request stored it, or a replay of what that one left. */
+  readonly isRepeated: boolean;
+}
+
+/**
+ * Records an interaction under its Idempotency-Key. Where a reference is missing, the key is claimed all the same and the
+ * rejection bears the id that the interaction would have had: whoever comes first, the client who sends it again or a
+ * replay, stores it under that id, and the other one finds it.
+ */
+export async function recordOnce(pool: Pool, added: NewInteraction, once: Once): Promise<RecordedOnce> {
+  try {
+    const done = await retryConflicts(() =>
+      inTransaction(pool, (client, sendLast) => claimAndInsert(client, sendLast, added, once)),
+    );
+    if ('missing' in done) throw refuseMissing(done.missing);
+    return done;
+  } catch (error) {
+    throw error instanceof CommitUnconfirmed ? new RequestError('outcome_unknown', { cause: error }) : error;
+  }
+}
+
+async function claimAndInsert(client: Client, sendLast: SendLast, sent: NewInteraction, once: Once) {
+  const { organisationId } = sent;
+  const now = new Date();
+  const claim = {
+    organisationId,
+    idempotencyKey: once.idempotencyKey,
+    // What will be stored, so that neither spaces nor the order of fields make a difference.
+    bodySha256: createHash('sha256').update(JSON.stringify(sent.row)).digest(),
+    interactionId: sent.interactionId,
+    now,
+    forgottenBefore: new Date(now.getTime() - limits.idempotencyKeyLifeMs),
+  };
+  const claimed = await claimIdempotencyKey(client, claim);
+  if (claimed.claimed) return insertOrKeep(client, sendLast, sent, once);
+  const { interactionId, sameBody } = claimed;
+  const first = await findInteraction(client, organisationId, interactionId);
+  if (first) {
+    if (!sameBody) throw new RequestError('idempotency_key_reused');
+    return { stored: first, isRepeated: true };
+  }
+  if (!sameBody) await replaceClaim(client, claim);
+  await letGo(client, organisationId, interactionId);
+  return insertOrKeep(client, sendLast, { ...sent, interactionId }, once);
+}
+
+async function insertOrKeep(
+  client: Client,
+  sendLast: SendLast,
+  added: NewInteraction,
+  { requestId, known }: Once,
+) {
+  const { organisationId, interactionId } = added;
+  const problems = await missingReferences(client, added, known);
+  if (problems.length > 0) {
+    await keepInteraction(client, sendLast, { requestId, added, problems, recordId: interactionId });
+    return { missing: problems };
+  }
+  await insertInteraction(client, added);
+  const change = { records: 1, newestUpdated: null, lastUpload: new Date() };
+  sendLast((last) => addCountChange(last, organisationId, 'interactions', change));
+  return { stored: storedForm(added), isRepeated: false };
+}
+
+/** Removes the rejection of an interaction that is sent again. */
+async function letGo(client: Client, organisationId: string, interactionId: string): Promise<void> {
+  const arrays = [binaryArray('uuid', [interactionId]), binaryArray('timestamptz', [null])];
+  const found = await lockRejectionsOf(client, organisationId, 'interactions', { count: 1, arrays });
+  const ids = found.map(({ rejection_id }) => rejection_id);
+  const changes = new Map<string, number>();
+  for (const kindId of (await deleteRejections(client, organisationId, ids)).values())
+    countChange(changes, kindId, -1);
+  await addKindChanges(client, organisationId, changes);
+}

@@ -1,0 +1,62 @@
+import { randomBytes } from 'node:crypto';
+import { insertEncoded } from '../../interactions/interaction-rows.ts';
+import type { KnownIds } from '../../interactions/known-ids.ts';
+import { missingAmong } from '../../interactions/look-up-references.ts';
+import { ArrayWriter, viewOf } from '../../postgres/binary/array-writer.ts';
+import { pickRows } from '../../postgres/binary/encoded-rows.ts';
+import type { Client } from '../../postgres/pool.ts';
+import { uuidV7Words } from '../../registry/uuid-v7.ts';
+import { created, type Outcome } from '../outcome.ts';
+import type { CheckedBatch } from '../read/batch-builder.ts';
+import { failMissing, type StoredRows } from './store-batch.ts';
+
+/** Where the ids that interactions may refer to are known from. */
+export interface KnownReferences {
+  readonly known: KnownIds;
+  forgetKnown(): void;
+}
+
+/**
+ * Stores the interactions of a batch whose references exist, in its transaction. Each is new: none has an id yet, but for
+ * those of a replay that were sent with an Idempotency-Key. `givenIds` has these by their index.
+ */
+export async function storeInteractions(
+  client: Client,
+  organisationId: string,
+  checked: CheckedBatch,
+  known: KnownIds,
+  givenIds: readonly (string | null)[] = [],
+): Promise<StoredRows> {
+  const outcomes = await checkInteractions(client, organisationId, checked, known);
+  const good = [...outcomes.keys()].filter((row) => outcomes[row] === created);
+  if (good.length > 0) {
+    const { arrays } = pickRows(checked.rows, good);
+    const ids = idsFor(good.map((row) => givenIds[checked.indices[row] as number] ?? null));
+    await insertEncoded(client, organisationId, { count: good.length, arrays: [ids, ...arrays] });
+  }
+  return { outcomes, rejectedIds: new Set() };
+}
+
+/** What becomes of each row, by its references. */
+export async function checkInteractions(
+  client: Client,
+  organisationId: string,
+  { rows, referenced }: CheckedBatch,
+  known: KnownIds,
+): Promise<Outcome[]> {
+  const outcomes: Outcome[] = new Array(rows.count).fill(created);
+  if (rows.count === 0) return outcomes;
+  failMissing('interactions', rows, await missingAmong(client, organisationId, referenced, known), outcomes);
+  return outcomes;
+}
+
+/** New ones are of one moment and ascend: the order in which they were sent. */
+function idsFor(given: readonly (string | null)[]): Buffer {
+  const nowMs = Date.now();
+  const random = viewOf(randomBytes(8 * given.length));
+  const ids = new ArrayWriter('uuid');
+  for (const [at, id] of given.entries())
+    if (id !== null) ids.append(id);
+    else ids.appendWords(...uuidV7Words(nowMs, at, [random.getInt32(8 * at), random.getInt32(8 * at + 4)]));
+  return ids.finish();
+}
