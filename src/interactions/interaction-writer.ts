@@ -33,6 +33,12 @@ interface Waiting {
   readonly caller: Traces['current'];
 }
 
+/** A statement and how many rows it writes. */
+interface Insert {
+  readonly statement: Statement;
+  readonly rows: number;
+}
+
 /**
  * Queued interactions share a statement and its commit; each is answered after the commit. A statement holds one
  * organisation, since on Citus the rows of several would be spread over every shard; statements of several organisations
@@ -165,39 +171,51 @@ export class InteractionWriter {
     // Until a connection is had nothing can have been written; once the insert is on its way, only the answer tells.
     const client = await this.#pools.connect(undefined);
     let isOnItsWay = false;
+    let missing: ReadonlySet<NewInteraction>;
+    let lost: Insert[];
     try {
-      const missing = await missingOf(client, groups, this.#known);
+      missing = await missingOf(client, groups, this.#known);
       const inserts = groups.flatMap((group) => insertsOf(group, missing));
       isOnItsWay = inserts.length > 0;
       const written = await inOneExchange(
         client,
         inserts.map(({ statement }) => statement),
       );
-      if (inserts.some(({ rows }, at) => written[at] !== rows))
-        throw new Error('interactions were not written');
+      lost = inserts.filter(({ rows }, at) => written[at] !== rows);
       client.release();
-      return missing;
     } catch (error) {
       client.release(true);
       const isOpen = isOnItsWay && leavesOutcomeOpen(error);
       throw isOpen ? new RequestError('outcome_unknown', { cause: error }) : error;
     }
+    // The others are committed.
+    if (lost.length > 0) await this.#inTransaction(undefined, async (_client, send) => lost.forEach(send));
+    return missing;
   }
 
-  /**
-   * On Citus a statement may write nothing and say nothing of it, where it waited while a shard was split: COMMIT is sent
-   * only when all rows were seen to be written, and until then nothing is stored, whatever fails.
-   */
-  async #insertOnCluster(node: string, groups: readonly Group[]): Promise<ReadonlySet<NewInteraction>> {
-    const pool = { connect: () => this.#pools.connect(node) };
-    const work = async (client: Client, sendLast: SendLast) => {
+  /** On Citus nothing is stored, whatever fails, until all rows were seen to be written. */
+  #insertOnCluster(node: string, groups: readonly Group[]): Promise<ReadonlySet<NewInteraction>> {
+    return this.#inTransaction(node, async (client, send) => {
       const missing = await missingOf(client, groups, this.#known);
-      for (const { statement, rows } of groups.flatMap((group) => insertsOf(group, missing)))
-        sendLast(async (last) => expectRows(await last.query({ ...statement }), rows, 'interactions'));
+      for (const group of groups) insertsOf(group, missing).forEach(send);
       return missing;
-    };
+    });
+  }
+
+  /** A statement that writes fewer rows than it should is run again with all the others; see `expectRows`. */
+  async #inTransaction<T>(
+    node: string | undefined,
+    work: (client: Client, send: (insert: Insert) => void) => Promise<T>,
+  ): Promise<T> {
+    const pool = { connect: () => this.#pools.connect(node) };
+    const sendTo =
+      (sendLast: SendLast) =>
+      ({ statement, rows }: Insert) =>
+        sendLast(async (last) => expectRows(await last.query({ ...statement }), rows, 'interactions'));
     try {
-      return await retryConflicts(() => inTransaction(pool, work));
+      return await retryConflicts(() =>
+        inTransaction(pool, (client, sendLast) => work(client, sendTo(sendLast))),
+      );
     } catch (error) {
       throw error instanceof CommitUnconfirmed
         ? new RequestError('outcome_unknown', { cause: error })
@@ -245,10 +263,7 @@ async function missingOf(
 }
 
 /** Writes those of an organisation, and notes how many there are. */
-function insertsOf(
-  { organisationId, waiting }: Group,
-  missing: ReadonlySet<NewInteraction>,
-): { readonly statement: Statement; readonly rows: number }[] {
+function insertsOf({ organisationId, waiting }: Group, missing: ReadonlySet<NewInteraction>): Insert[] {
   const added = waiting.map((one) => one.added).filter((one) => !missing.has(one));
   if (added.length === 0) return [];
   const change = { records: added.length, newestUpdated: null, lastUpload: new Date() };
