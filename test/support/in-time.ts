@@ -11,7 +11,7 @@ export interface Timed {
 
 const attemptsMax = 3;
 /** The share of the processor that others may take before times say nothing. */
-const takenMax = 0.1;
+export const takenMax = 0.1;
 
 /**
  * Holds promised times against the clock. Whatever else runs on the machine only makes things slower, and what the service
@@ -22,15 +22,13 @@ export async function expectInTime(measure: () => Promise<readonly Timed[]>): Pr
   for (let attempt = 1; ; attempt++) {
     const lag = monitorEventLoopDelay({ resolution: 5 });
     lag.enable();
-    const before = processorTicks();
+    const shareTaken = watchOthers();
     const measured = await measure();
-    const after = processorTicks();
     lag.disable();
     const lagMs = lag.max / 1e6;
     const late = measured.filter(({ ms, promisedMs }) => ms >= promisedMs + lagMs);
     if (late.length === 0) return;
-    const stolen = (after.stolen - before.stolen) / (after.all - before.all);
-    const taken = Math.max(stolen, shareTaken());
+    const taken = shareTaken();
     const told =
       late.map(({ what, ms, promisedMs }) => `${what}: ${ms.toFixed(0)} of ${promisedMs} ms`).join(', ') +
       `; this process was late by ${lagMs.toFixed(0)} ms, others took ${(100 * taken).toFixed(0)} %`;
@@ -41,8 +39,17 @@ export async function expectInTime(measure: () => Promise<readonly Timed[]>): Pr
   }
 }
 
-/** Of a processor that this process could use all of, what it does not get. What other machines take is not in it. */
-function shareTaken(): number {
+/** Returns how to tell which share of the processor others took since: other machines on the same host, or processes here. */
+export function watchOthers(): () => number {
+  const before = processorTicks();
+  return () => {
+    const after = processorTicks();
+    return Math.max((after.stolen - before.stolen) / (after.all - before.all), shareNotGot());
+  };
+}
+
+/** Of a processor that this process could use all of, what it does not get. */
+function shareNotGot(): number {
   const [beganMs, before] = [performance.now(), process.threadCpuUsage()];
   while (performance.now() - beganMs < 200);
   const { user, system } = process.threadCpuUsage(before);
