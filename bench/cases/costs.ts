@@ -33,6 +33,8 @@ export const costs: Case = {
   long: true,
   async run(bench) {
     const tasks = [...uploadTasks(bench), ...(await interactionTasks(bench))];
+    bench.progress('warm-up: everything once, for the compiler');
+    for (const { work } of tasks) await usageOf(bench, work);
     const used = new Map<string, Usage[]>();
     for (const { name, each, work } of tasks) used.set(name, await rounds(bench, name, each, work));
     const medians = (name: string, part: keyof Usage) =>

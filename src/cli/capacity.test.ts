@@ -28,7 +28,7 @@ it('each stage follows from what the one before cannot carry', () => {
   const processCarries = (assumed.coreShareMax / recordCost(1_000).service) * 1e6;
   expect(of(Math.floor(processCarries), 1)).toBe('one process');
   expect(of(Math.ceil(processCarries) + 1, 1)).toBe('many processes');
-  const pooled = planCapacity({ ...small, interactionsPerSecond: 60_000, retentionDays: 1 });
+  const pooled = planCapacity({ ...small, interactionsPerSecond: 120_000, retentionDays: 1 });
   expect(pooled.stage).toBe('pooler');
   expect(pooled.connections).toBeGreaterThan(assumed.sessionsMax);
   expect(of(100, 100_000)).toBe('Citus');

@@ -3,19 +3,20 @@
  * take them over when the service has become dearer or cheaper. That case and `plan` fail where what is reckoned and what
  * is measured differ by more than a fifth.
  *
- * CPU is in microseconds of the processes' own time (`/proc`), not of the clock: it says the same on a machine that is
- * busy with something else, within a third. A record is a transaction with all its 15 fields, new, in the uploads of one
- * organisation. An interaction has all its fields, and its item and student were seen a moment ago.
+ * CPU is in microseconds of the processes' own time (`/proc`), not of the clock. These are medians of six runs, between which
+ * a figure varied by a third and more: the machine was busy, and whoever waits for a core finds its caches cold. On an idle
+ * machine they are lower. A record is a transaction with all its 15 fields, new, in the uploads of one organisation. An
+ * interaction has all its fields, and its item and student were seen a moment ago.
  */
 export const measuredCosts = {
-  measuredOn: 'two virtual cores of an Intel Xeon, PostgreSQL 15, Node 24, November 2026',
+  measuredOn: 'two busy virtual cores of an Intel Xeon, PostgreSQL 15, Node 24, November 2026',
 
   /**
    * An upload costs so much by itself, and so much for each record. Two figures are enough: they give what was measured
    * with 10, 100, 1,000 and 5,000 records in a request within a tenth. PostgreSQL's is for each batch of 1,000.
    */
-  upload: { service: 1_150, postgres: 950 },
-  record: { service: 9.4, postgres: 11.5 },
+  upload: { service: 1_300, postgres: 1_080 },
+  record: { service: 9.5, postgres: 11.5 },
 
   /**
    * An interaction, by how many a second one process takes. Those that wait together share a commit, and those of one
@@ -23,14 +24,14 @@ export const measuredCosts = {
    * their statements, and `one` does not.
    */
   interactions: [
-    { perSecond: 50, one: { service: 1_200, postgres: 560 }, many: { service: 1_280, postgres: 560 } },
-    { perSecond: 500, one: { service: 490, postgres: 220 }, many: { service: 550, postgres: 265 } },
-    { perSecond: 2_000, one: { service: 180, postgres: 50 }, many: { service: 205, postgres: 80 } },
-    { perSecond: 5_000, one: { service: 150, postgres: 32 }, many: { service: 178, postgres: 66 } },
+    { perSecond: 50, one: { service: 1_630, postgres: 546 }, many: { service: 1_630, postgres: 633 } },
+    { perSecond: 500, one: { service: 468, postgres: 185 }, many: { service: 492, postgres: 224 } },
+    { perSecond: 2_000, one: { service: 174, postgres: 42 }, many: { service: 245, postgres: 82 } },
+    { perSecond: 5_000, one: { service: 173, postgres: 38 }, many: { service: 220, postgres: 75 } },
   ],
 
   /** Of PostgreSQL, for each interaction: the indexes of its day, built when the day is over. */
-  indexing: 6,
+  indexing: 7,
 
   /**
    * Bytes on disk, of an interaction as it is written, and of the indexes that it gets when its day is over. A receipt is
@@ -42,7 +43,7 @@ export const measuredCosts = {
     receipt: 900,
   },
   /** Bytes of write-ahead log, without full-page images. */
-  wal: { record: 439, batch: 1_450, interaction: 330 },
+  wal: { record: 439, batch: 1_450, interaction: 328 },
 
   /**
    * A process at its largest: 465 MB with 64 uploads of 5,000 records at once (bench case `memory`), and 190 MB more for
