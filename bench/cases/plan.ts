@@ -7,11 +7,11 @@ import { storeReferences } from '../tables.ts';
 import { countOutcomes, uploadRequests } from '../upload.ts';
 import { type Usage, usageOf } from '../usage.ts';
 
-/** Well below what two cores carry, the one that sends included: what falls behind shares commits, and is cheaper. */
+/** Half of a core for the service: what two cores carry beside PostgreSQL and the one that sends. */
 const demand = {
   recordsPerSecond: 10_000,
   recordsPerRequest: 1_000,
-  interactionsPerSecond: 1_000,
+  interactionsPerSecond: 2_000,
   organisations: 1,
   retentionDays: 1,
 };
