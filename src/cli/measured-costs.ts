@@ -3,10 +3,11 @@
  * take them over when the service has become dearer or cheaper. That case and `plan` fail where what is reckoned and what
  * is measured differ by more than a fifth.
  *
- * CPU is in microseconds of the processes' own time (`/proc`), not of the clock. These are medians of six runs, between which
- * a figure varied by a third and more: the machine was busy, and whoever waits for a core finds its caches cold. On an idle
- * machine they are lower. A record is a transaction with all its 15 fields, new, in the uploads of one organisation. An
- * interaction has all its fields, and its item and student were seen a moment ago.
+ * CPU is in microseconds of the processes' own time (`/proc`), not of the clock. These are provisional: medians over six passes
+ * on a busy machine, three of them before the case `costs` had its present form, and between passes a figure varied by a
+ * third and up to three times at low rates. For uploads of 1,000 two passes are left out, in which starting threads was
+ * counted too. A record is a transaction with all its 15 fields, new, in the uploads of one organisation. An interaction has
+ * all its fields, and its item and student were seen a moment ago.
  */
 export const measuredCosts = {
   measuredOn: 'two busy virtual cores of an Intel Xeon, PostgreSQL 15, Node 24, November 2026',
@@ -24,7 +25,7 @@ export const measuredCosts = {
    * their statements, and `one` does not.
    */
   interactions: [
-    { perSecond: 50, one: { service: 1_630, postgres: 546 }, many: { service: 1_630, postgres: 633 } },
+    { perSecond: 50, one: { service: 1_630, postgres: 546 }, many: { service: 1_550, postgres: 633 } },
     { perSecond: 500, one: { service: 468, postgres: 185 }, many: { service: 492, postgres: 224 } },
     { perSecond: 2_000, one: { service: 174, postgres: 42 }, many: { service: 245, postgres: 82 } },
     { perSecond: 5_000, one: { service: 173, postgres: 38 }, many: { service: 220, postgres: 75 } },
@@ -40,7 +41,7 @@ export const measuredCosts = {
   stored: {
     record: { table: 248, key: 64 },
     interaction: { written: 256, indexes: 276 },
-    receipt: 900,
+    receipt: 1_070,
   },
   /** Bytes of write-ahead log, without full-page images. */
   wal: { record: 439, batch: 1_450, interaction: 328 },
