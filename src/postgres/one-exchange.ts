@@ -17,7 +17,8 @@ interface Preparable {
 /**
  * Runs statements in one exchange, and returns how many rows each has written. PostgreSQL takes what comes before a Sync
  * for one transaction, so they need no BEGIN and no COMMIT, and here one query stands for all of them: for an insert and
- * its count that is half of what two queries in a transaction cost.
+ * its count that is half of what two queries in a transaction cost. Where it fails the connection is to be closed: `pg`
+ * does not know then which of the names are prepared.
  */
 export function inOneExchange(client: Client, statements: readonly Statement[]): Promise<number[]> {
   const isUnnamed = client instanceof UnnamedClient;
