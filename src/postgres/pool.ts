@@ -136,10 +136,22 @@ export function isRefusedLogin(error: unknown): boolean {
 
 /**
  * True where a statement that commits failed without PostgreSQL's word on it. An error that PostgreSQL reports means it
- * did not happen, unless it came with the end of the connection.
+ * did not happen, unless it came with the end of the connection, ours or that of a Citus coordinator to a worker.
  */
 export function leavesOutcomeOpen(error: unknown): boolean {
-  return !(error instanceof pg.DatabaseError) || /^(57P|08)/.test(error.code ?? '');
+  if (!(error instanceof pg.DatabaseError)) return true;
+  const { isRolledBack } = error as { isRolledBack?: boolean };
+  if (isRolledBack || workerNotConnected.test(error.message)) return false;
+  return /^(57P|08)/.test(error.code ?? '');
+}
+
+/** What Citus says where it could not even connect to a worker; a connection that broke is told in other words. */
+const workerNotConnected =
+  /^connection to the remote node .*(connection refused|timeout expired|timed out|could not translate|no route to host|unreachable|starting up|shutting down)/is;
+
+/** Notes that COMMIT was answered with ROLLBACK after this error: nothing is stored, whatever the error says. */
+export function noteRolledBack(error: unknown): void {
+  if (error instanceof Error) Object.assign(error, { isRolledBack: true });
 }
 
 /** True where a lock was not had within its time, or that of the statement. */

@@ -1,6 +1,6 @@
 import { limits } from '../limits.ts';
 import { inOneWrite } from './one-write.ts';
-import { type Client, isConflict, isUnavailable, leavesOutcomeOpen } from './pool.ts';
+import { type Client, isConflict, isUnavailable, leavesOutcomeOpen, noteRolledBack } from './pool.ts';
 
 /** COMMIT was sent and its answer never came: the work is stored or it is not, and only sending it again settles it. */
 export class CommitUnconfirmed extends Error {
@@ -52,7 +52,10 @@ export async function inOneTransaction<T>(
   }));
   sent.catch(() => {});
   const { command } = await ended;
-  const results = await sent;
+  const results = await sent.catch((error: unknown) => {
+    if (command === 'ROLLBACK') noteRolledBack(error);
+    throw error;
+  });
   refuseRollback(command);
   return results;
 }

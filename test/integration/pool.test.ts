@@ -1,6 +1,7 @@
 import { afterAll, expect, it } from 'vitest';
 import { readConfig } from '../../src/config.ts';
-import { createPool, type OwnPool } from '../../src/postgres/pool.ts';
+import { createPool, isUnavailable, leavesOutcomeOpen, type OwnPool } from '../../src/postgres/pool.ts';
+import { inOneTransaction } from '../../src/postgres/transactions.ts';
 import { createTestDatabase } from '../support/database.ts';
 
 const config = readConfig({ DATABASE_URL: await createTestDatabase() });
@@ -17,4 +18,22 @@ async function planCacheMode(options?: { plansOnce: boolean }): Promise<string> 
 it('only a pool that asks for it makes plans once', async () => {
   expect(await planCacheMode()).toBe('auto');
   expect(await planCacheMode({ plansOnce: true })).toBe('force_generic_plan');
+});
+
+it('of statements that share a commit nothing is stored where one says that a connection broke and COMMIT was answered', async () => {
+  const pool = createPool(config, () => {});
+  pools.push(pool);
+  const client = await pool.connect();
+  await client.query('create table kept (number integer)');
+  const broken = `do $$ begin raise exception using errcode = '08006', message = 'server closed the connection'; end $$`;
+  const error: unknown = await inOneTransaction(client, [
+    (on) => on.query('insert into kept values (1)'),
+    (on) => on.query(broken),
+  ]).catch((thrown: unknown) => thrown);
+  expect([isUnavailable(error), leavesOutcomeOpen(error)]).toEqual([true, false]);
+  expect((await client.query('select from kept')).rowCount).toBe(0);
+  // By itself such a statement may have been committed.
+  const alone: unknown = await client.query(broken).catch((thrown: unknown) => thrown);
+  expect(leavesOutcomeOpen(alone)).toBe(true);
+  client.release();
 });

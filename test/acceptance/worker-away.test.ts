@@ -1,0 +1,64 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type Api, apiOf } from '../support/api.ts';
+import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
+import { many, newTag } from '../support/new-records.ts';
+import { queryDatabase } from '../support/query-database.ts';
+
+/**
+ * A coordinator of Citus reports that a worker is away in words and a code of its own, over a connection that is sound. A
+ * trigger says them here. What was certainly not stored may be sent again, and is a 503.
+ */
+
+let server: BuiltServer;
+let api: Api;
+beforeAll(async () => {
+  server = await startBuiltServer();
+  api = apiOf(server.url, await server.createKey('acme'));
+  await queryDatabase(
+    server.databaseUrl,
+    `create table said (message text);
+     grant select on said to public;
+     create function say() returns trigger language plpgsql as $$
+     declare words text := (select message from said);
+     begin
+       if words is not null then raise exception using errcode = '08006', message = words; end if;
+       return new;
+     end $$;
+     create trigger say before insert on interactions for each row execute function say();
+     create trigger say before insert on tags for each row execute function say()`,
+  );
+});
+afterAll(() => server.stop());
+
+async function whileSaying<T>(words: string, work: () => Promise<T>): Promise<T> {
+  const prefix = 'connection to the remote node intake@worker:5432 failed with the following error: ';
+  await queryDatabase(server.databaseUrl, 'insert into said values ($1)', [prefix + words]);
+  return work().finally(() => queryDatabase(server.databaseUrl, 'delete from said'));
+}
+
+const stored = async (item_id: string) =>
+  (await api.get(`/user-interactions?item_id=${item_id}`)).body.interactions;
+
+describe.each([
+  ['Connection refused\n\tIs the server running on that host?', 503],
+  ['timeout expired', 503],
+  ['server closed the connection unexpectedly', 500],
+])('"%s"', (words, status) => {
+  it(`an interaction is answered ${status}`, async () => {
+    const tag = newTag();
+    await api.upload('tags', [tag]);
+    const sent = { interaction_type: 'SHARE', item_type: 'TAG', item_id: tag.tag_id, event_timestamp: 1 };
+    const answer = await whileSaying(words, () => api.post('/user-interactions', sent));
+    expect(answer.status).toBe(status);
+    expect(answer.body.code).toBe(status === 503 ? 'database_unavailable' : 'outcome_unknown');
+    expect(answer.headers.get('retry-after')).not.toBeNull();
+    expect(await stored(tag.tag_id)).toEqual([]);
+    expect((await api.post('/user-interactions', sent)).status).toBe(201);
+  });
+
+  it('an upload is answered 503, and nothing of it is stored', async () => {
+    const tags = many(3, () => newTag());
+    expect((await whileSaying(words, () => api.upload('tags', tags))).status).toBe(503);
+    expect((await api.batch('tags', tags)).counts).toMatchObject({ created: 3 });
+  });
+});
