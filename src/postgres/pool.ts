@@ -165,8 +165,14 @@ export function isDuplicate(error: unknown): boolean {
   return (error as { code?: unknown }).code === '23505';
 }
 
-/** True where PostgreSQL chose this transaction to give way to another: doing it again is all that is needed. */
+/**
+ * True where PostgreSQL chose this transaction to give way to another, or a shard was split or moved under it: doing it
+ * again is all that is needed.
+ */
 export function isConflict(error: unknown): boolean {
-  const { code } = error as { code?: unknown };
-  return code === '40P01' || code === '40001';
+  const { code, message = '' } = error as { code?: unknown; message?: string };
+  return code === '40P01' || code === '40001' || (code === 'XX000' && shardGone.test(message));
 }
+
+/** What Citus says where a statement was planned for a shard that is no longer there. */
+const shardGone = /^could not find valid entry for shard (placement )?\d+/;
