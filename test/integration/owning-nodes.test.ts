@@ -84,7 +84,7 @@ describe.skipIf(inject('citus') === null)('on Citus', () => {
         LOG_LEVEL: 'silent',
       }),
     );
-    const made = await Promise.all(many(6, (at) => test.organisation(`organisation-${at}`)));
+    const made = await Promise.all(many(12, (at) => test.organisation(`organisation-${at}`)));
     organisationIds.push(...made.map(({ organisationId }) => organisationId));
     apis = made.map(({ key }) => apiOf(service.address, key));
   });
@@ -105,7 +105,9 @@ describe.skipIf(inject('citus') === null)('on Citus', () => {
     expect(ids.map((id) => owners.of(id))).toEqual(rows.map(({ node }) => node));
   });
 
-  it('uploads and interactions go straight to the workers, and what they store is read back', async () => {
+  it('uploads and interactions go straight to the workers, and what they store is read back', {
+    timeout: 120_000,
+  }, async () => {
     const tags = apis.map(() => newTag());
     const sent = { interaction_type: 'SHARE', item_type: 'TAG', event_timestamp: 1_700_000_000 };
     const upload = () =>
@@ -122,7 +124,7 @@ describe.skipIf(inject('citus') === null)('on Citus', () => {
       return Promise.all((inject('citus')?.nodes.slice(1) ?? []).map(countSessions));
     };
     await expect
-      .poll(async () => (await reachesWorkers()).every((sessions) => sessions > 1), { timeout: 20_000 })
+      .poll(async () => (await reachesWorkers()).every((sessions) => sessions > 1), { timeout: 60_000 })
       .toBe(true);
     for (const [at, api] of apis.entries())
       expect((await api.get(`/v1/data/tags/${tags[at]?.tag_id}`)).status).toBe(200);

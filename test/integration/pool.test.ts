@@ -1,4 +1,4 @@
-import { afterAll, expect, it } from 'vitest';
+import { afterAll, expect, inject, it } from 'vitest';
 import { readConfig } from '../../src/config.ts';
 import { createPool, isUnavailable, leavesOutcomeOpen, type OwnPool } from '../../src/postgres/pool.ts';
 import { inOneTransaction } from '../../src/postgres/transactions.ts';
@@ -15,9 +15,27 @@ async function planCacheMode(options?: { plansOnce: boolean }): Promise<string> 
   return rows[0]?.plan_cache_mode ?? '';
 }
 
-it('only a pool that asks for it makes plans once', async () => {
+it('only a pool that asks for it makes plans once, and on Citus none does', async () => {
   expect(await planCacheMode()).toBe('auto');
-  expect(await planCacheMode({ plansOnce: true })).toBe('force_generic_plan');
+  expect(await planCacheMode({ plansOnce: true })).toBe(inject('citus') ? 'auto' : 'force_generic_plan');
+});
+
+it('of statements that share a commit nothing is stored where one says that a connection broke and COMMIT was answered', async () => {
+  const pool = createPool(config, () => {});
+  pools.push(pool);
+  const client = await pool.connect();
+  await client.query('create table kept (number integer)');
+  const broken = `do $$ begin raise exception using errcode = '08006', message = 'server closed the connection'; end $$`;
+  const error: unknown = await inOneTransaction(client, [
+    (on) => on.query('insert into kept values (1)'),
+    (on) => on.query(broken),
+  ]).catch((thrown: unknown) => thrown);
+  expect([isUnavailable(error), leavesOutcomeOpen(error)]).toEqual([true, false]);
+  expect((await client.query('select from kept')).rowCount).toBe(0);
+  // By itself such a statement may have been committed.
+  const alone: unknown = await client.query(broken).catch((thrown: unknown) => thrown);
+  expect(leavesOutcomeOpen(alone)).toBe(true);
+  client.release();
 });
 
 it('of statements that share a commit nothing is stored where one says that a connection broke and COMMIT was answered', async () => {

@@ -55,5 +55,6 @@ export function throughPooler(databaseUrl: string): string {
 /** Citus runs a process in each database of each node: those of a file that has ended would take the machine up. */
 export async function dropTestDatabases(): Promise<void> {
   const { nodes } = inject('citus') ?? { nodes: [] };
-  for (const name of made) await dropCitusDatabase(nodes, name);
+  // One that Citus itself is busy in stays: no test fails for that.
+  for (const name of made) await dropCitusDatabase(nodes, name).catch(() => {});
 }
