@@ -15,7 +15,7 @@ export interface Coordinator {
 }
 
 /** Tables that have an organisation's id and stay on the coordinator: they are asked before the organisation is known. */
-const local = ['organisations', 'api_keys', 'audit_log'];
+const local = ['organisations', 'api_keys', 'audit_log', 'analysts'];
 
 /** A process below this level names `organisations` where statements have to name `tenants`. */
 const oldestCode = 13;
