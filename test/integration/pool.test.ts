@@ -37,21 +37,3 @@ it('of statements that share a commit nothing is stored where one says that a co
   expect(leavesOutcomeOpen(alone)).toBe(true);
   client.release();
 });
-
-it('of statements that share a commit nothing is stored where one says that a connection broke and COMMIT was answered', async () => {
-  const pool = createPool(config, () => {});
-  pools.push(pool);
-  const client = await pool.connect();
-  await client.query('create table kept (number integer)');
-  const broken = `do $$ begin raise exception using errcode = '08006', message = 'server closed the connection'; end $$`;
-  const error: unknown = await inOneTransaction(client, [
-    (on) => on.query('insert into kept values (1)'),
-    (on) => on.query(broken),
-  ]).catch((thrown: unknown) => thrown);
-  expect([isUnavailable(error), leavesOutcomeOpen(error)]).toEqual([true, false]);
-  expect((await client.query('select from kept')).rowCount).toBe(0);
-  // By itself such a statement may have been committed.
-  const alone: unknown = await client.query(broken).catch((thrown: unknown) => thrown);
-  expect(leavesOutcomeOpen(alone)).toBe(true);
-  client.release();
-});
