@@ -131,9 +131,10 @@ def before_load_schema(context: HookContext, raw_schema: dict) -> None:
     for response in responses:
         content = response.get("content", {})
         if JSON_LINES in content:
-            # A page holds what is on the lines: each of them is held against the schema of a record.
+            # A page holds what is on the lines: each of them is held against the schema of a record or an interaction.
             page = content["application/json"]["schema"]["$ref"].removeprefix("#/components/schemas/")
-            content[JSON_LINES]["schema"] = raw_schema["components"]["schemas"][page]["properties"]["records"]
+            lists = raw_schema["components"]["schemas"][page]["properties"]
+            content[JSON_LINES]["schema"] = lists["records" if "records" in lists else "interactions"]
         for described in content.values():
             close(described["schema"])
 
