@@ -48,7 +48,7 @@ export async function startFreezablePostgres(): Promise<FreezablePostgres> {
   };
 }
 
-function childrenOf(pid: number): number[] {
+export function childrenOf(pid: number): number[] {
   const listed = execFileSync('ps', ['-o', 'pid=', '--ppid', String(pid)], { encoding: 'utf8' });
   return listed.trim().split(/\s+/).map(Number);
 }

@@ -1,0 +1,61 @@
+import { spawn } from 'node:child_process';
+import { existsSync, readFileSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { childrenOf } from './freezable-postgres.ts';
+import { queryDatabase } from './query-database.ts';
+
+/** A PostgreSQL on this machine that a test may kill, and start again as it was started before. */
+export interface LocalPostmaster {
+  kill(): Promise<void>;
+  start(): Promise<void>;
+}
+
+/** Undefined where it runs on another machine, or may not be killed. */
+export async function localPostmaster(url: string): Promise<LocalPostmaster | undefined> {
+  const [row] = await queryDatabase<{ folder: string; pid: string }>(
+    url,
+    `select current_setting('data_directory') as folder, split_part(pg_read_file('postmaster.pid'), e'\\n', 1) as pid`,
+  );
+  const folder = row?.folder ?? '';
+  if (process.getuid?.() !== 0 || !existsSync(join(folder, 'postmaster.pid'))) return undefined;
+  const first = Number(row?.pid);
+  const [program = '', ...args] = readFileSync(`/proc/${first}/cmdline`, 'utf8').split('\0').slice(0, -1);
+  const { uid, gid } = statSync(folder);
+  let pid = first;
+  /** False where it ends before it answers. */
+  const tryToStart = async () => {
+    const server = spawn(program, args, { uid, gid, cwd: folder, detached: true, stdio: 'ignore' });
+    server.unref();
+    pid = server.pid ?? 0;
+    while (server.exitCode === null) {
+      const answers = await queryDatabase(url, 'select').then(
+        () => true,
+        () => false,
+      );
+      if (answers) return true;
+      await sleep(50);
+    }
+    return false;
+  };
+  return {
+    async kill() {
+      // The postmaster first, so that none is started behind our back; like a machine that loses its power.
+      const children = childrenOf(pid);
+      for (const one of [pid, ...children]) tryToKill(one);
+      while ([pid, ...children].some((one) => existsSync(`/proc/${one}/exe`))) await sleep(20);
+    },
+    async start() {
+      // It does not start while a child that was born during the kill holds the memory; that one ends when it notices.
+      while (!(await tryToStart())) await sleep(100);
+    },
+  };
+}
+
+function tryToKill(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL');
+  } catch {
+    // It has ended meanwhile.
+  }
+}
