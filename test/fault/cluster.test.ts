@@ -31,8 +31,11 @@ interface Uploader {
   slowestMs: number;
 }
 
+/** What says itself that it can be sent again: nothing of it was stored, or its Idempotency-Key settles it. */
 const isRetryable = ({ status, body }: Answer) =>
-  status === 503 || status === 429 || (status === 500 && body.code === 'outcome_unknown');
+  status === 503 ||
+  status === 429 ||
+  (status === 500 && /outcome_unknown|not_stored/.test(body.code ?? body.batches?.[0]?.data.errors[0].code));
 
 async function untilAnswered(uploader: Uploader, send: () => Promise<Answer>): Promise<Answer> {
   for (;;) {
