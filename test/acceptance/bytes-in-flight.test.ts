@@ -1,13 +1,15 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { type AdminServer, startAdminServer } from '../support/admin-server.ts';
 import type { Answer } from '../support/api.ts';
 import { expectError } from '../support/expect-error.ts';
+import { freePort } from '../support/free-port.ts';
 import { type HeldUpload, holdUpload, paddedBody } from '../support/held-upload.ts';
 import { many } from '../support/new-records.ts';
 import { rawPost, sendRaw } from '../support/raw-http.ts';
+import { scrapeMetrics } from '../support/scrape-metrics.ts';
 
 /** How much a process holds of bodies at once: so much of one organisation, so much of all. */
 
@@ -15,9 +17,13 @@ import { rawPost, sendRaw } from '../support/raw-http.ts';
 const bodyBytes = 60_000;
 
 let server: AdminServer;
+let metricsUrl: string;
 let [first, second, third]: string[] = [];
 beforeAll(async () => {
+  const METRICS_PORT = String(await freePort());
+  metricsUrl = `http://127.0.0.1:${METRICS_PORT}/metrics`;
   server = await startAdminServer({
+    METRICS_PORT,
     BODY_BYTES_MAX: '65536',
     BYTES_IN_FLIGHT_PER_ORGANISATION_MAX: '131072',
     BYTES_IN_FLIGHT_MAX: '240000',
@@ -30,7 +36,33 @@ beforeAll(async () => {
 });
 afterAll(() => server.stop());
 
-const hold = (key: string) => holdUpload(server.url, key, bodyBytes);
+const bytesInFlight = async () => (await scrapeMetrics(metricsUrl)).get('intake_bytes_in_flight');
+
+/** Begins an upload of each key, and waits until the process holds them: no other may come before them. */
+async function hold(...keys: string[]): Promise<HeldUpload[]> {
+  const held = new Map<number, HeldUpload>();
+  onTestFinished(() => {
+    for (const one of held.values()) one.abort();
+  });
+  const holdAll = async () => {
+    // What was refused is begun again: a connection that broke before may not have been noticed yet.
+    for (const [at, key] of keys.entries()) {
+      if (held.has(at)) continue;
+      const one = await holdUpload(server.url, key, bodyBytes);
+      held.set(at, one);
+      void one.answer.then(() => held.delete(at));
+    }
+    return bytesInFlight();
+  };
+  await expect.poll(holdAll).toBe(keys.length * bodyBytes);
+  return [...held.values()];
+}
+
+async function finish(held: readonly HeldUpload[]): Promise<void> {
+  for (const one of held) one.finish();
+  for (const one of held) expect((await one.answer)?.status).toBe(200);
+}
+
 /** A whole upload, of the same size. Its answer may come before its end is sent, so it goes over a plain socket. */
 function upload(key: string): Promise<Answer> {
   const headers = [
@@ -42,47 +74,38 @@ function upload(key: string): Promise<Answer> {
 }
 const statusOf = async (key: string) => (await upload(key)).status;
 
-/** An organisation may have two bodies under way and no third: what was held before is let go, and no more than that. */
+/** What was held before is let go, and no more than that: an organisation may have two bodies under way and no third. */
 async function expectRoomForTwo(key: string): Promise<void> {
-  const finish = async (held: readonly HeldUpload[]) => {
-    for (const one of held) one.finish();
-    return Promise.all(held.map(async ({ answer }) => (await answer)?.status));
-  };
   // That a connection is broken is noticed a moment later.
-  const two = async () => finish([await hold(key), await hold(key)]);
-  await expect.poll(two).toEqual([200, 200]);
-  const held = [await hold(key), await hold(key)];
-  await expect.poll(() => statusOf(key)).toBe(429);
-  expect(await finish(held)).toEqual([200, 200]);
+  await expect.poll(bytesInFlight).toBe(0);
+  const held = await hold(key, key);
+  expect(await statusOf(key)).toBe(429);
+  await finish(held);
 }
 
 it('more of one organisation is 429, of others it passes, and when the bodies are through it does again', async () => {
-  const held = [await hold(first!), await hold(first!)];
-  await expect.poll(() => statusOf(first!)).toBe(429);
+  const held = await hold(first!, first!);
   const refused = await upload(first!);
   expectError(refused, 429);
   expect(refused.body.message).toMatch(/bytes/);
   expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0);
   expect(await statusOf(second!)).toBe(200);
-  for (const one of held) one.finish();
-  for (const one of held) expect((await one.answer)?.status).toBe(200);
+  await finish(held);
   expect(await statusOf(first!)).toBe(200);
 });
 
 it('more of all is 503, and when the bodies are through it passes again', async () => {
-  const held = [await hold(first!), await hold(first!), await hold(second!)];
-  await expect.poll(() => statusOf(third!)).toBe(503);
+  const held = await hold(first!, first!, second!);
   const refused = await upload(third!);
   expectError(refused, 503);
   expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0);
-  for (const one of held) one.finish();
-  for (const one of held) expect((await one.answer)?.status).toBe(200);
+  await finish(held);
   expect(await statusOf(third!)).toBe(200);
 });
 
 it('requests without a body pass while there is no room for one', async () => {
-  const held = [await hold(first!), await hold(first!), await hold(second!)];
-  await expect.poll(() => statusOf(third!)).toBe(503);
+  const held = await hold(first!, first!, second!);
+  expect(await statusOf(third!)).toBe(503);
   for (const path of ['/v1/data/tags', '/v1/requests']) {
     const read = await fetch(server.url + path, { headers: { authorization: `Bearer ${first}` } });
     expect(read.status).toBe(200);
@@ -102,8 +125,8 @@ it('a body whose size is not announced is counted as it comes', async () => {
       ),
     );
   expect((await chunked(first!)).status).toBe(200);
-  const held = [await hold(first!), await hold(first!)];
-  await expect.poll(async () => (await chunked(first!)).status).toBe(429);
+  const held = await hold(first!, first!);
+  expect((await chunked(first!)).status).toBe(429);
   for (const one of held) one.abort();
   await expectRoomForTwo(first!);
 });
@@ -118,8 +141,8 @@ it('a compressed body is counted as it is once decompressed', async () => {
     return sendRaw(server.url, rawPost('/v1/data/tags', [authorization, ...headers, length], body));
   };
   expect((await compressed(first!)).status).toBe(200);
-  const held = [await hold(first!), await hold(first!)];
-  await expect.poll(async () => (await compressed(first!)).status).toBe(429);
+  const held = await hold(first!, first!);
+  expect((await compressed(first!)).status).toBe(429);
   for (const one of held) one.abort();
   await expectRoomForTwo(first!);
 });
@@ -180,8 +203,8 @@ it('an organisation may have more or less than the others', async () => {
   await server.run('organisations', 'limit', 'three', '--bytes-in-flight', '70000');
   const held = await hold(third!);
   await expect.poll(() => statusOf(third!)).toBe(429);
-  held.finish();
-  expect((await held.answer)?.status).toBe(200);
   await server.run('organisations', 'limit', 'three', '--bytes-in-flight', 'default');
+  await expect.poll(() => statusOf(third!)).toBe(200);
+  await finish(held);
   await expectRoomForTwo(third!);
 });
