@@ -1,5 +1,8 @@
 import { defineConfig } from 'vitest/config';
 
+/** Where whoever runs the tests wants to read which failed. */
+const resultsFile = process.env.TEST_RESULTS ?? '';
+
 export default defineConfig({
   test: {
     globalSetup: ['test/support/global-setup.ts'],
@@ -8,7 +11,8 @@ export default defineConfig({
     testTimeout: 120_000,
     hookTimeout: 180_000,
     expect: { poll: { timeout: 30_000 } },
-    reporters: process.env.CI ? ['dot'] : ['default'],
+    reporters: [process.env.CI ? 'dot' : 'default', ...(resultsFile ? ['json'] : [])],
+    outputFile: { json: resultsFile },
     projects: [
       {
         extends: true,
