@@ -1,4 +1,5 @@
 #!/usr/bin/env node
+import { readFileSync } from 'node:fs';
 import { commandError, help } from './cli/help.ts';
 import { ConfigError } from './config.ts';
 import { MigrationRefused } from './postgres/migration-checksums.ts';
@@ -22,12 +23,17 @@ const name = ['-h', 'help'].includes(given) ? '--help' : given;
 try {
   const load = Object.hasOwn(commands, name) ? commands[name] : undefined;
   if (name === '--help' || args.includes('--help') || args.includes('-h')) console.log(help(name));
+  else if (name === '--version') console.log(versionOfPackage());
   else if (load) await (await load()).run(args);
   else throw commandError(`there is no command "${name}"; intake-server --help lists them`);
 } catch (error) {
   console.error(explain(error));
   // The driver leaves a connection open whose login failed on our side, and PostgreSQL ends it only after a minute.
   process.exit(1);
+}
+
+function versionOfPackage(): string {
+  return JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')).version;
 }
 
 function explain(error: unknown): string {

@@ -43,6 +43,15 @@ function csvOf(records: readonly object[]): string {
     .join('');
 }
 
+it('says its version', async () => {
+  const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'));
+  expect(await runIntake(place, '--version')).toMatchObject({
+    exitCode: 0,
+    stdout: `${version}\n`,
+    stderr: '',
+  });
+});
+
 it('every command has help with examples; a typo is exit code 2 and does nothing', async () => {
   const { stdout } = await runIntake(place, '--help');
   const names = [...stdout.matchAll(/^ {2}([a-z]+) {2,}/gm)].map(([, name = '']) => name);

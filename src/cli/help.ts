@@ -17,7 +17,7 @@ Commands
   cluster         show the nodes of a Citus cluster and the largest organisations, and move one
   dev             serve the API on a PostgreSQL of its own, for trying it out
 
-intake-server <command> --help shows examples.
+intake-server <command> --help shows examples; intake-server --version says which one this is.
 
 Settings come from the environment; docs/settings.md says more about each.
 ${settingLines()}`;

@@ -161,6 +161,7 @@ describe('keys', () => {
 describe('help', () => {
   it.each([
     [['--help'], /Usage/],
+    [['--version'], /^\d+\.\d+\.\d+\n$/],
     [[], /Usage/],
     [['serve', '--help'], /intake-server serve/],
     [['migrate', '--help'], /intake-server migrate/],

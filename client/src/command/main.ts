@@ -1,4 +1,5 @@
 #!/usr/bin/env node
+import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { setFlagsFromString } from 'node:v8';
 import { nearest } from '../files/nearest.ts';
@@ -17,7 +18,7 @@ ${Object.entries(commands)
   .map(([name, { summary }]) => `  ${name.padEnd(14)}${summary}`)
   .join('\n')}
 
-Run intake <command> --help for its options and examples.
+Run intake <command> --help for its options and examples, and intake --version to see which one this is.
 
 Examples:
   intake login https://intake.example.com
@@ -28,6 +29,10 @@ async function main([name, ...args]: string[]): Promise<number> {
   if (name === undefined || name === 'help' || name === '--help' || name === '-h') {
     await print(help);
     return name === undefined ? 2 : 0;
+  }
+  if (name === '--version') {
+    await print(JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')).version);
+    return 0;
   }
   const command = Object.hasOwn(commands, name) ? commands[name] : undefined;
   if (command === undefined)
