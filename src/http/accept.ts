@@ -1,9 +1,8 @@
-// http/: the only folder that knows Fastify: the operations as a list, the gate, the routes, the API description.
+// http/: the only folder that knows Fastify: the list of operations, the gate, the routes, the API description.
 
-/** One JSON object to a line. */
+/** NDJSON: one JSON object per line. */
 export const jsonLines = 'application/x-ndjson';
 
-/** Whether a body is declared as lines of JSON. */
 export function isJsonLines(contentType: string | string[] | undefined): boolean {
   return (
     String(contentType ?? '')
@@ -13,7 +12,7 @@ export function isJsonLines(contentType: string | string[] | undefined): boolean
   );
 }
 
-/** Whether a client asks for this media type by name, and would not rather have JSON, which everybody gets otherwise. */
+/** Whether a client asks for this media type by name and does not prefer JSON, the default. */
 export function accepts(mediaType: string, accept: string | string[] | undefined): boolean {
   const quality = qualitiesOf(String(accept ?? ''));
   const wanted = quality.get(mediaType) ?? 0;
@@ -23,21 +22,23 @@ export function accepts(mediaType: string, accept: string | string[] | undefined
 
 export type ContentEncoding = 'br' | 'gzip' | 'identity';
 
-/** The encoding to answer in, by `Accept-Encoding`. Where nothing we have is accepted, it is sent as it is. */
+/**
+ * Picks the encoding of an answer by `Accept-Encoding`; falls back to `identity` if the client accepts none of ours.
+ */
 export function preferredEncoding(accept: string | string[] | undefined): ContentEncoding {
   const quality = qualitiesOf(String(accept ?? ''));
   const any = quality.get('*');
   const wanted: [ContentEncoding, number][] = [
     ['br', quality.get('br') ?? any ?? 0],
     ['gzip', quality.get('gzip') ?? quality.get('x-gzip') ?? any ?? 0],
-    // Accepted unless refused, but less than what is asked for by name.
+    // Always acceptable unless excluded, but ranked below any encoding that is named.
     ['identity', quality.get('identity') ?? 0],
   ];
   const most = Math.max(...wanted.map(([, q]) => q));
   return most > 0 ? (wanted.find(([, q]) => q === most)?.[0] ?? 'identity') : 'identity';
 }
 
-/** What is named and how much each is wanted, from 0 to 1, of a header such as `text/html, application/json;q=0.5`. */
+/** The names in a header such as `text/html, application/json;q=0.5`, each with its quality from 0 to 1. */
 function qualitiesOf(accept: string): Map<string, number> {
   return new Map(
     accept.split(',').map((range) => {

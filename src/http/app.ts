@@ -30,22 +30,21 @@ import { isStreamed, streamOf } from './streamed-body.ts';
 
 declare module 'fastify' {
   interface FastifyInstance {
-    /** Lets no more requests follow those that are under way, or the next one on an idle connection. */
+    /** Closes each connection after the answers under way, or after the next answer on an idle connection. */
     endConnections(): void;
-    /** Ends the connections on which nothing is being answered, and was not for so long. */
+    /** Closes connections that have had no request under way for `idleMs`. */
     closeIdle(idleMs: number): void;
-    /** How many requests are being answered. */
     countUnderWay(): number;
   }
   interface FastifyRequest {
-    /** Set once it has passed the gate: what it goes on with until it is answered. */
+    /** Set when the request has passed the gate. */
     passed: (Admitted & { readonly holding: Holding }) | undefined;
-    /** Undefined where nobody traces. */
+    /** Undefined if tracing is off. */
     trace: RequestTrace | undefined;
   }
 }
 
-/** An API to be served: what it can do, with what, and for whom. */
+/** An API to be served: its operations, their dependencies, and who is admitted. */
 interface Api<P> {
   readonly operations: readonly Operation<P>[];
   readonly parts: P;
@@ -53,7 +52,7 @@ interface Api<P> {
   readonly admit: (request: FastifyRequest, seen: Seen) => Promise<Admitted>;
 }
 
-/** The service as a function of its parts. Listening, signals and closing are the caller's. */
+/** The service as a function of its dependencies. The caller listens, handles signals and closes. */
 export async function buildApp(parts: Parts, certificate?: Certificate): Promise<FastifyInstance> {
   return build(parts.config, certificate, {
     operations,
@@ -63,7 +62,6 @@ export async function buildApp(parts: Parts, certificate?: Certificate): Promise
   });
 }
 
-/** The admin API, on a server of its own. */
 export async function buildAdminApp(parts: AdminParts, certificate?: Certificate): Promise<FastifyInstance> {
   return build(parts.config, certificate, {
     operations: adminOperations,
@@ -85,7 +83,7 @@ async function build<P extends BuildParts>(
     throw new Error('the gate lets no unknown address pass');
   });
   addBodyReader(app, api.parts);
-  // Lines of JSON are among what is worth compressing; the other types it knows from a table.
+  // The plugin knows the other compressible types from a table, but not NDJSON.
   await app.register(compress, { customTypes: /^application\/x-ndjson\b/ });
   for (const operation of api.operations) addRoute(app, operation, api.parts);
   if (config.apiReference) addReference(app, api.describe);
@@ -93,7 +91,6 @@ async function build<P extends BuildParts>(
   return app;
 }
 
-/** What every API needs of its parts. */
 interface BuildParts {
   readonly config: Config;
   readonly bytesInFlight: BytesInFlight;
@@ -102,8 +99,8 @@ interface BuildParts {
 }
 
 /**
- * The bytes as they are: what is parsed of them must not live as long as the request does. Room for them is held until
- * the request is answered, whether or not its client is still there: that is how long they are in memory.
+ * Hands the body on as bytes: objects parsed from it must not live as long as the request. The memory stays reserved
+ * until the request is answered, even if the client has hung up, since the bytes stay in memory that long.
  */
 function addBodyReader(app: FastifyInstance, { config }: BuildParts): void {
   app.removeAllContentTypeParsers();
@@ -114,14 +111,14 @@ function addBodyReader(app: FastifyInstance, { config }: BuildParts): void {
       const { operation } = request.routeOptions.config;
       const { requestBody } = operation ?? {};
       const bytesMax = requestBody ? requestBody.bytesMax : limits.unexpectedBodyBytesMax;
-      // Gone before its body was asked for: no event will tell.
+      // The client hung up before its body was read: no event will report it.
       if (request.raw.destroyed) throw new RequestError('malformed_request');
       try {
         if (!requestBody?.takesLines && isJsonLines(request.headers['content-type']))
           throw new RequestError('unsupported_media_type');
         const read = () => readBody(request.headers, payload, bytesMax ?? config.bodyBytesMax, holding);
         const body = await stepOf(request)('receive body', read);
-        // Now, for a large one is handed over to another thread.
+        // Set now, because a large body is transferred to a worker thread.
         if (request.line) request.line.body_bytes = body.length;
         return body;
       } catch (error) {
@@ -133,10 +130,7 @@ function addBodyReader(app: FastifyInstance, { config }: BuildParts): void {
   );
 }
 
-/**
- * An API has no page to protect: these say that its answers are data, that nobody on the way keeps them, and that the
- * connection stays encrypted.
- */
+/** An API has no page to protect. These headers say that answers are data, must not be cached, and need HTTPS. */
 const securityHeaders = {
   'cache-control': 'no-store',
   'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
@@ -156,7 +150,7 @@ function addHooks<P extends BuildParts>(app: FastifyInstance, { parts, admit }: 
   app.decorate('closeIdle', (idleMs: number) => connections.closeIdle(idleMs));
   app.decorate('countUnderWay', () => connections.countUnderWay());
   app.server.on('connect', (_request, socket: Socket) => {
-    // Written now, it would be taken for the answer that is still to come.
+    // Written now, the refusal would be taken for the answer to the earlier request.
     if (connections.isAnswering(socket)) socket.destroy();
     else refuseConnect(socket);
   });
@@ -171,9 +165,9 @@ function addHooks<P extends BuildParts>(app: FastifyInstance, { parts, admit }: 
     request.line = line;
     if (parts.traces) beginTrace(request, parts.traces);
     reply.headers({ 'x-request-id': request.id, ...securityHeaders });
-    // The answer before it says that it is the last one on this connection.
+    // The previous answer on this connection says `connection: close`.
     if (isBehindLast) throw new RequestError('shutting_down', { headers: { connection: 'close' } });
-    // A proxy may send on a connection before it learns that this process stops.
+    // A proxy may send a request before it learns that this process is stopping.
     if (closing) reply.header('connection', 'close');
     const seen: Seen = {
       principal: ({ organisationId, keyId }) => {
@@ -195,10 +189,10 @@ function addHooks<P extends BuildParts>(app: FastifyInstance, { parts, admit }: 
   });
 }
 
-/** The framework's logger is pino's, and says less of itself. */
+/** The framework's logger is pino's, but its type leaves this method out. */
 type BoundLogger = FastifyBaseLogger & { setBindings(bindings: object): void };
 
-/** Named by the pattern of the address, never by the address. */
+/** Spans are named by the route's pattern, never by the address. */
 function beginTrace(request: FastifyRequest, traces: Traces): void {
   const { operation } = request.routeOptions.config;
   const route = operation?.path ?? 'none';
@@ -222,7 +216,7 @@ function passedOf({ passed }: FastifyRequest): NonNullable<FastifyRequest['passe
   return passed;
 }
 
-/** Whom a body is counted for that comes without a key. */
+/** Bodies that come without a key are counted for this stand-in. */
 const nobody: Counted = {
   organisationId: '',
   limits: {
@@ -233,7 +227,7 @@ const nobody: Counted = {
   },
 };
 
-/** Names of encodings know no case, and one has an old second name; the plugin that decodes knows the plain ones. */
+/** Encodings are case-insensitive, and gzip has an old second name; the decoding plugin knows only the plain ones. */
 function normaliseEncoding({ headers }: FastifyRequest): void {
   const encoding = headers['content-encoding']?.toLowerCase();
   if (encoding !== undefined) headers['content-encoding'] = encoding === 'x-gzip' ? 'gzip' : encoding;
@@ -276,8 +270,8 @@ function addRoute<P>(app: FastifyInstance, operation: Operation<P>, parts: P): v
 }
 
 /**
- * An answer in the form in which it waits to be read, and how many bytes of memory that takes. Before any header is set,
- * for an answer that cannot be begun has others.
+ * Serialises an answer and says how much memory it takes until it is read. Runs before any header is set: if it fails,
+ * an error with other headers is sent.
  */
 async function sendable(
   { body, bytes = limits.streamedAnswerBytes }: Answer,
@@ -286,16 +280,16 @@ async function sendable(
 ): Promise<{ sent: string | Buffer | Readable | undefined; bytes: number }> {
   if (isStreamed(body)) return { sent: await streamOf(body, request, reply), bytes };
   const text = typeof body === 'string' ? body : JSON.stringify(body);
-  // The sockets of the system take a small one, read or not.
+  // A small answer fits into the kernel's socket buffer, read or not.
   if (text.length < limits.answerBytesForSocket) return { sent: text, bytes: 0 };
-  // Outside the heap, which is for what is worked on.
+  // Outside the JavaScript heap, which is for work in progress.
   const sent = Buffer.from(text);
   return { sent, bytes: sent.length };
 }
 
 /**
- * From now on the request holds the memory of its answer, until that is read. What only asks can be refused even now; an
- * answer about what was stored is given in any case.
+ * From now on the request holds the memory of its answer until the client has read it. A request that only reads can
+ * still be refused here; an answer about stored data is always sent.
  */
 function holdAnswer(
   { method, raw: { socket } }: FastifyRequest,
@@ -309,7 +303,7 @@ function holdAnswer(
   else reply.raw.once('close', () => holding.release());
 }
 
-/** A second limit stands in the same header, behind the first. */
+/** A second limit is appended to the same header. */
 function addLimit(reply: FastifyReply, limit: LimitHeaders): void {
   for (const [name, value] of Object.entries(limit)) {
     const first = reply.getHeader(name);
@@ -321,7 +315,9 @@ function routeOf({ path }: Pick<Operation, 'path'>): string {
   return path.replace(/\{(\w+)\}/g, ':$1');
 }
 
-/** The framework answers a wrong method with 404; for each address the other methods get a route that says 405. */
+/**
+ * Fastify answers a wrong method with 404. This adds a route for the other methods of each address, which answers 405.
+ */
 function refuseOtherMethods(app: FastifyInstance, urls: readonly string[]): void {
   for (const method of METHODS) {
     if (!app.supportedMethods.includes(method) && method !== 'CONNECT') app.addHttpMethod(method);

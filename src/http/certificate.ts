@@ -11,14 +11,14 @@ interface Pair {
 }
 
 /**
- * The certificate that is served. Its files are looked at every other second rather than watched: one that is replaced
- * through a symbolic link, as a container's secrets are, sends no event that could be relied on.
+ * The TLS certificate that is served. Its files are polled every two seconds: a file that is replaced through a
+ * symbolic link, as container secrets are, sends no reliable event.
  */
 export class Certificate {
   readonly #files: NonNullable<Config['tls']>;
   readonly #servers: Server[] = [];
   #pair: Pair;
-  /** What was found last, used or not: the same is not tried, or told, twice. */
+  /** The last pair that was read, valid or not, so that the same pair is neither tried nor reported twice. */
   #seen: Pair;
   #told = '';
 
@@ -36,12 +36,12 @@ export class Certificate {
     return new X509Certificate(this.#pair.cert).validToDate;
   }
 
-  /** New connections to it will get the newest certificate; those that are open keep theirs. */
+  /** New connections to this server get the newest certificate; open ones keep theirs. */
   useFor(server: Server): void {
     this.#servers.push(server);
   }
 
-  /** Returns how to stop. `onChange` is told of each new pair, with an error where it cannot be used. */
+  /** Calls `onChange` for each new pair, with an error if it cannot be used. Returns a function that stops watching. */
   watch(onChange: (error?: unknown) => void): () => void {
     const timer = setInterval(() => void this.#look(onChange), limits.certificateIntervalMs);
     return () => clearInterval(timer);

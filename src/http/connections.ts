@@ -3,24 +3,24 @@ import type { Socket } from 'node:net';
 import { Server as TlsServer } from 'node:tls';
 
 interface Open {
-  /** What is being answered on it, in the order of the requests. */
+  /** The answers under way, in the order of their requests. */
   readonly answering: ServerResponse[];
-  /** When it was opened, or the last answer was sent. */
+  /** When it was opened or its last answer was sent. */
   idleSinceMs: number;
 }
 
 /**
- * The connections of a server, and on which of them something is being answered. Node knows only those as idle on which
- * something was answered before: one that never says anything would hold up the end of the process.
+ * Tracks the connections of a server and the answers under way on each. Node counts a connection as idle only after its
+ * first answer, so one that never sends anything would delay shutdown.
  */
 export class Connections {
   readonly #open = new Map<Socket, Open>();
-  /** Those that only carry others. */
+  /** With TLS: the accepted TCP sockets, which only carry the TLS sockets. */
   readonly #carriers = new Set<Socket>();
 
   constructor(server: Server) {
     const isTls = server instanceof TlsServer;
-    // With TLS requests come on another socket than the one that was accepted, which only carries it.
+    // With TLS, requests arrive on the TLS socket, not on the TCP socket that was accepted.
     server.on('connection', (socket: Socket) =>
       isTls ? this.#rememberCarrier(socket) : this.#remember(socket),
     );
@@ -42,7 +42,7 @@ export class Connections {
   }
 
   end(socket: Socket, response: ServerResponse): void {
-    // It may be closed by then.
+    // The socket may be closed by then.
     const open = this.#open.get(socket);
     const index = open?.answering.indexOf(response) ?? -1;
     if (!open || index < 0) return;
@@ -54,7 +54,7 @@ export class Connections {
     return (this.#open.get(socket)?.answering.length ?? 0) > 0;
   }
 
-  /** Has each connection end with the last answer that is under way on it. */
+  /** Makes the last answer under way on each connection close it. */
   endWithAnswers(): void {
     for (const { answering } of this.#open.values()) {
       const last = answering.at(-1);
@@ -69,8 +69,8 @@ export class Connections {
   }
 
   /**
-   * Ends those on which nothing was begun for `idleMs`: on one that was just opened or used, a request may be on its way.
-   * What is still on its way to a client gets there.
+   * Closes connections without a request for `idleMs`: on one that was just opened or used, a request may be on its
+   * way. Data that is already written is still delivered.
    */
   closeIdle(idleMs: number): void {
     const beforeMs = performance.now() - idleMs;

@@ -3,7 +3,7 @@ import { promisify } from 'node:util';
 import { brotliCompress, constants, gzip } from 'node:zlib';
 import type { ContentEncoding } from './accept.ts';
 
-/** A file as it is sent in each encoding, with the hash of those very bytes. */
+/** A file in each encoding, with the hash of the encoded bytes. */
 export type EncodedFile = Readonly<
   Record<ContentEncoding, { readonly bytes: Uint8Array; readonly hash: string }>
 >;
@@ -11,7 +11,7 @@ export type EncodedFile = Readonly<
 /** Quality 11, the default, takes 9 s for the reference's script and saves another 12 %. */
 const brotli = { params: { [constants.BROTLI_PARAM_QUALITY]: 6 } };
 
-/** Compresses a file once, for all who will ask for it. */
+/** Compresses a file once for all requests. */
 export async function encodeFile(content: Uint8Array): Promise<EncodedFile> {
   const [br, zipped] = await Promise.all([
     promisify(brotliCompress)(content, brotli),

@@ -6,7 +6,7 @@ import { RequestError, type RequestErrorCode } from '../errors.ts';
 import { causeOf } from '../postgres/loggable-error.ts';
 import { isUnavailable } from '../postgres/pool.ts';
 
-/** What the framework and its plugins call a failure, and what we do. Whatever else they refuse is a bad request. */
+/** Our codes for errors of Fastify and its plugins. Their other client errors become `malformed_request`. */
 const frameworkCodes: Readonly<Record<string, RequestErrorCode>> = {
   FST_ERR_CTP_BODY_TOO_LARGE: 'body_too_large',
   FST_ERR_CTP_INVALID_MEDIA_TYPE: 'unsupported_media_type',
@@ -14,7 +14,7 @@ const frameworkCodes: Readonly<Record<string, RequestErrorCode>> = {
   FST_CP_ERR_INVALID_CONTENT: 'malformed_encoding',
 };
 
-/** Turns anything that was thrown into the one shape of error that clients see. */
+/** Turns anything thrown into the one error shape that clients see. */
 export function asRequestError(error: unknown): RequestError {
   if (error instanceof RequestError) return error;
   if (isUnavailable(error)) return new RequestError('database_unavailable', { cause: error });
@@ -31,7 +31,7 @@ export function handleError(error: unknown, request: FastifyRequest, reply: Fast
     line.code = refused.code;
     if (refused.code === 'database_unavailable') line.cause = causeOf(refused.cause);
   }
-  // A client's mistake is its own affair and is in its answer; what nobody foresaw is in the log with its stack.
+  // A client's mistake is explained in its answer; an unforeseen error is logged with its stack.
   if (refused.status === 500) request.log.error({ err: refused.cause ?? error }, refused.message);
   reply
     .code(refused.status)
@@ -39,12 +39,12 @@ export function handleError(error: unknown, request: FastifyRequest, reply: Fast
     .send(refused.body({ stores: stores(request) }));
 }
 
-/** Whether the request would have stored something, had it been taken. */
+/** Whether the request would have stored something if it had succeeded. */
 function stores({ method, url, is404 }: FastifyRequest): boolean {
   return (method === 'POST' || method === 'PATCH') && !is404 && !/[?&]dry_run=true/.test(url);
 }
 
-/** What arrived was not HTTP, or not in time: there is no request to reply to, only a socket. */
+/** For input that is not HTTP, or that came too late: there is a socket but no request to reply to. */
 export function handleClientError(error: NodeJS.ErrnoException, socket: Socket): void {
   if (error.code === 'ECONNRESET' || !socket.writable) {
     socket.destroy();
@@ -57,12 +57,12 @@ export function handleClientError(error: NodeJS.ErrnoException, socket: Socket):
   refuseOn(socket, new RequestError(codes[error.code ?? ''] ?? 'malformed_request'));
 }
 
-/** CONNECT asks for a tunnel. Node hands over the bare socket, and has taken its listeners off. */
+/** CONNECT asks for a tunnel. Node hands over the bare socket without its listeners. */
 export function refuseConnect(socket: Socket): void {
   socket.on('error', () => {});
   const message = 'There is no tunnel through this server; send the request to its own address.';
   refuseOn(socket, new RequestError('method_not_allowed', { message, headers: { allow: '' } }));
-  // What the client has sent for the tunnel is not waited for.
+  // Does not wait for data that the client has sent through the tunnel.
   socket.resume().destroySoon();
 }
 
@@ -73,7 +73,7 @@ function refuseOn(socket: Socket, refused: RequestError): void {
   socket.end(`HTTP/1.1 ${refused.status} ${STATUS_CODES[refused.status]}\r\n${lines.join('')}\r\n${body}`);
 }
 
-/** What an error is sent with where no hook has set anything. How the rest of the request is framed was not looked at. */
+/** The headers of an error where no hook has run. The connection closes, because the framing of the rest is unknown. */
 export function lastHeaders(requestId: string = randomUUIDv7()): Record<string, string> {
   return {
     'content-type': 'application/json; charset=utf-8',

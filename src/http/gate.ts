@@ -15,26 +15,26 @@ import { type Query, readQuery } from './query.ts';
 declare module 'fastify' {
   interface FastifyContextConfig {
     operation?: Operation<never>;
-    /** Set on the routes that stand for every method an address does not take: the ones it does. */
+    /** Set on the routes that catch all other methods of an address: the methods it takes. */
     allow?: string;
   }
 }
 
-/** Who asks, and what for, once a request has passed the gate. */
+/** The result of passing the gate: who asks, and with which parameters. */
 export interface Admitted {
   readonly principal: Principal | undefined;
   readonly query: Query;
 }
 
-/** What is told as soon as it is known, whether the request is admitted in the end or not. */
+/** Told as soon as it is known, even if the request is refused later. */
 export interface Seen {
   principal(principal: Principal): void;
   limits(headers: LimitHeaders): void;
 }
 
 /**
- * The checks that come before a body is read, in the order that decides which of several failures is told: HTTPS, key,
- * request limit, address, method, permission, parameters.
+ * The checks before the body is read. Their order decides which of several failures is reported: HTTPS, key, request
+ * limit, address, method, permission, parameters.
  */
 export async function admit(
   request: FastifyRequest,
@@ -61,7 +61,7 @@ export async function admit(
   return { principal, query: queryOf(request) };
 }
 
-/** The same for the admin API, where whoever has the token may do everything. */
+/** The same for the admin API, where the token permits everything. */
 export async function admitOperator(
   request: FastifyRequest,
   { config, admin, failedKeys }: AdminParts,
@@ -81,13 +81,13 @@ export async function admitOperator(
   return { principal: undefined, query: queryOf(request) };
 }
 
-/** What no request may be, whoever asks. */
+/** Checks that apply to every request, before authentication. */
 function refuseUnsound(request: FastifyRequest, config: Config): void {
-  // Whatever else comes on this connection was perhaps meant otherwise. Of two keys Node would take the first, and whoever
-  // stands in front perhaps the second.
+  // After a badly framed request, the rest of the connection cannot be trusted. If there are two keys, Node takes the
+  // first and a proxy may take the second.
   if (!isWellFramed(request.raw) || countHeaders(request.raw.rawHeaders, 'authorization') > 1)
     throw new RequestError('malformed_request', { headers: { connection: 'close' } });
-  // Whoever watches over the process asks it directly, not through the proxy.
+  // Health probes reach the process directly, not through the proxy.
   const probe = request.url.startsWith('/health/');
   if (config.trustedProxy.length > 0 && request.protocol !== 'https' && !probe) {
     throw new RequestError('https_required');
@@ -105,8 +105,9 @@ function queryOf({ routeOptions, url }: FastifyRequest): Query {
 }
 
 /**
- * The parser is stricter than most, but takes versions that there are not, and codings it does not undo as long as the
- * last is `chunked`. Where whoever stands in front reads such a request in another way, one could be hidden in another.
+ * Guards against request smuggling. Node's parser is stricter than most, but accepts unknown HTTP versions, and any
+ * transfer codings as long as the last is `chunked`. A proxy that frames such a request differently could let one
+ * request hide in another.
  */
 function isWellFramed({ httpVersion, rawHeaders, headers }: IncomingMessage): boolean {
   const coding = headers['transfer-encoding'];
@@ -115,7 +116,10 @@ function isWellFramed({ httpVersion, rawHeaders, headers }: IncomingMessage): bo
   return httpVersion === '1.1' ? hosts === 1 : httpVersion === '1.0' && hosts <= 1;
 }
 
-/** Names and values take turns in the raw headers; Node's own reading of them drops a second one without a word. */
+/**
+ * Names and values alternate in the raw headers. Node's parsed headers silently drop a second `Authorization` or
+ * `Host`.
+ */
 function countHeaders(rawHeaders: readonly string[], name: string): number {
   let count = 0;
   for (let index = 0; index < rawHeaders.length; index += 2) {
@@ -135,14 +139,14 @@ function lacksPermission(permission: Permission): RequestError {
   return new RequestError('missing_permission', { permission, message });
 }
 
-/** One with a slash at its end is unknown, too: the router would take it for that of a record with an empty id. */
+/** An address with a trailing slash is unknown, too: the router would read it as a record with an empty id. */
 function refuseUnknownAddress({ is404, url, routeOptions, server }: FastifyRequest, config: Config): void {
   const [path = ''] = url.split('?', 1);
   const hasSlash = path.endsWith('/') && routeOptions.url !== path;
   if (!is404 && !hasSlash) return;
   const bare = path.slice(0, -1);
-  // Named only if it is one of ours: what was sent is not repeated. The router takes what it is asked for as a pattern, so
-  // it is asked for plain addresses alone.
+  // The message names the address only if it is ours, and never repeats what was sent. The router treats its argument
+  // as a pattern, so only plain addresses are looked up.
   if (hasSlash && /^[\w/-]+$/.test(bare) && server.hasRoute({ method: 'GET', url: bare })) {
     const message = `There is nothing at this address; use ${bare}, without the slash at its end.`;
     throw new RequestError('not_found', { message });

@@ -1,12 +1,12 @@
 /**
- * Standard output for the log: lines of the same moment go out in one write. A write for each line was the most
- * expensive thing about a small request.
+ * Standard output for the log: lines of one event-loop turn go out in one write. One write per line was the largest
+ * cost of a small request.
  */
 export class GroupedOutput {
   #lines = '';
 
   constructor() {
-    // What was said last is often why the process ends.
+    // The last lines often say why the process ends.
     process.once('exit', () => this.#flush());
   }
 

@@ -12,7 +12,7 @@ export const idempotencyKeyHeader: Readonly<Record<string, JsonSchema & { descri
   },
 };
 
-/** Told where the whole answer is the one that was kept: this request stored nothing. */
+/** Sent if the whole answer repeats the first one, and this request stored nothing. */
 export const idempotencyReplayed = { 'idempotency-replayed': 'true' };
 
 export function readIdempotencyKey(call: Call): string | undefined {

@@ -3,8 +3,8 @@ import fastify from 'fastify';
 import { type EncodedFile, encodeFile } from './encoded-file.ts';
 
 /**
- * Makes the files of the API reference and ends. A process of its own, for loading the package takes a quarter of a second
- * and 60 MB, which a thread would leave behind.
+ * Makes the files of the API reference and exits. It is a separate process because loading the package takes a quarter
+ * of a second and 60 MB, which a thread would not give back.
  */
 
 export interface ReferenceFiles {
@@ -14,16 +14,16 @@ export interface ReferenceFiles {
 
 const [pageTitle = '', summary = '', descriptionPath = '', scriptPath = ''] = process.argv.slice(2);
 const script = await encodeFile(await askPlugin('/docs/js/scalar.js'));
-// The script's address carries its hash, so a browser may keep it for good.
+// The script's address contains its hash, so browsers may cache it forever.
 const page = await encodeFile(
   withFirstText(await askPlugin('/docs/', `${scriptPath}?${script.identity.hash}`)),
 );
 process.send?.({ page, script } satisfies ReferenceFiles, () => process.disconnect());
 
 /**
- * The script takes a second to draw the page, and several on a slow machine. Until then there is a text to read, beside the
- * page's own element: within it, the script would take the text for a page that it has drawn before. Deferred, the script
- * lets the browser show the text first.
+ * The script takes a second to draw the page, several on a slow machine. Until then the page shows a text. The text
+ * stands beside the script's own element: inside it, the script would take the text for a page it has already drawn.
+ * `defer` lets the browser show the text first.
  */
 function withFirstText(page: Buffer): Buffer {
   const app = '<div id="app"></div>';
@@ -45,7 +45,7 @@ function withFirstText(page: Buffer): Buffer {
   return Buffer.from(changed);
 }
 
-/** The plugin has its files only as answers: it is asked as a client would. */
+/** The plugin gives its files only as HTTP answers, so this sends it requests. */
 async function askPlugin(path: string, cdn?: string): Promise<Buffer> {
   const app = fastify();
   await app.register(apiReference, {
@@ -58,11 +58,11 @@ async function askPlugin(path: string, cdn?: string): Promise<Buffer> {
       hideClientButton: true,
       showDeveloperTools: 'never',
       defaultOpenAllTags: true,
-      // The fields of a record are what people come for: all of them open, in the order of the registry.
+      // Readers come for the fields of a record: show all of them expanded, in the registry's order.
       expandAllSchemaProperties: true,
       orderSchemaPropertiesBy: 'preserve',
       orderRequiredPropertiesFirst: false,
-      // The list of errors: a narrower column breaks the codes.
+      // For the list of errors: a narrower column breaks the codes.
       customCss: '.markdown :is(th, td):first-child { min-width: 11.5rem }',
       telemetry: false,
       agent: { disabled: true },

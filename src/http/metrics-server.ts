@@ -2,8 +2,8 @@ import { createServer, type Server } from 'node:http';
 import { limits } from '../limits.ts';
 
 /**
- * Serves the metrics at /metrics. A server of its own and not a route: whoever scrapes it needs no key, and must get an
- * answer while the API has as many connections as it may. Fastify would add nothing.
+ * Serves /metrics on its own server: a scraper needs no key, and must get an answer even when the API has reached its
+ * connection limit. Fastify would add nothing here.
  */
 export async function serveMetrics(
   host: string,
@@ -22,7 +22,7 @@ export async function serveMetrics(
   });
   server.maxConnections = limits.metricsConnectionsMax;
   server.requestTimeout = limits.metricsTimeoutMs;
-  // Whoever does not read the answer, too, must not keep Prometheus out.
+  // A client that does not read its answer must not keep Prometheus out.
   server.timeout = limits.metricsTimeoutMs;
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);

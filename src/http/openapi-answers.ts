@@ -8,12 +8,12 @@ const index = { type: 'integer', minimum: 0, description: "position in the reque
 const text = { type: 'string' };
 const uuid = { type: 'string', format: 'uuid' };
 
-/** An object with these members, every one of them always there. */
+/** An object schema with all members required. */
 export function closed(properties: Record<string, unknown>): JsonSchema {
   return { type: 'object', required: Object.keys(properties), properties };
 }
 
-/** A page of what the schema describes, listed under `member`. */
+/** A page of objects of this schema, listed under `member`. */
 export function pageSchema(member: string, schema: string): JsonSchema {
   return closed({
     [member]: { type: 'array', items: { $ref: `#/components/schemas/${schema}` } },
@@ -64,14 +64,14 @@ const receipt = {
   counts,
 };
 
-/** What the service answers, as schemas: uploads, warnings and errors. */
+/** The schemas of answers: uploads, receipts, rejections, warnings. */
 export const answerSchemas: Readonly<Record<string, JsonSchema>> = {
   RecordType: { type: 'string', enum: uploadTypes },
   ProblemCode: { type: 'string', enum: problemCodes, description: 'why a record failed' },
   Counts: countsSchema,
   UploadAnswer: withOptional(
     closed({ request_id: { ...uuid, description: 'names the whole request' }, type, batches }),
-    // Not a const: a generator of Python clients makes code of it that does not parse.
+    // Not a const: a generator of Python clients turns it into code that does not parse.
     { dry_run: { type: 'boolean', description: 'true in the answer to a dry run, else absent' } },
   ),
   ReplayAnswer: closed({

@@ -3,7 +3,7 @@ import { limits } from '../limits.ts';
 import { problemCodes } from '../registry/fields.ts';
 import type { JsonSchema } from './operation.ts';
 
-/** The one shape of every error that refuses a whole request. */
+/** The schema of every error that fails a whole request. */
 export function errorSchemas(api: ApiName): Record<string, JsonSchema> {
   const text = { type: 'string' };
   return {
@@ -43,13 +43,13 @@ export function errorSchemas(api: ApiName): Record<string, JsonSchema> {
   };
 }
 
-/** Names the codes that come with a status, for the description of an answer. */
+/** The error codes that come with a status, for the description of an answer. */
 export function codesWith(api: ApiName, status: number): string {
   const codes = errorsOf(api).filter((error) => error.status === status);
   return codes.map(({ code }) => `\`${code}\``).join(', ');
 }
 
-/** The list of errors, as a section of an API's description. */
+/** The section on errors in an API's description. */
 export function errorSection(api: ApiName): string {
   const rows = errorsOf(api).map(
     ({ code, status, problem, remedy }) => `| \`${code}\` ${status} | ${problem}. ${sentence(remedy)}. |`,
@@ -68,7 +68,7 @@ export function errorSection(api: ApiName): string {
   ].join('\n');
 }
 
-/** What stands in quotation marks is to be sent as it is; a page would take `<API_KEY>` for a tag of its own. */
+/** Sets quoted text as code: the reference page would take `<API_KEY>` for an HTML tag. */
 function sentence(words: string): string {
   return words.charAt(0).toUpperCase() + words.slice(1).replaceAll(/"([^"]*)"/g, '`$1`');
 }

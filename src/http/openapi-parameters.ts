@@ -5,9 +5,9 @@ interface Parameter {
   readonly in: 'path' | 'query' | 'header';
 }
 
-/** The parameters of operations. Those that several operations have in common are written once and referred to. */
+/** The parameters of operations. A parameter that several operations share is written once and referenced. */
 export class Parameters {
-  /** The name under which a parameter is shared, by what it says. */
+  /** The component name of each shared parameter, by its JSON. */
   readonly #shared = new Map<string, string>();
   readonly #components: Record<string, Parameter> = {};
 
@@ -24,7 +24,7 @@ export class Parameters {
 
   #share(parameter: Parameter, text: string, tag: string): void {
     const plain = parameter.name.split(/[-_]/).map(capitalised).join('');
-    // One name can stand for several parameters, such as the cursors of different lists.
+    // Different parameters can have the same name, such as the cursors of different lists.
     const name = plain in this.#components ? `${tag}${plain}` : plain;
     if (name in this.#components) throw new Error(`two shared parameters would be called ${name}`);
     this.#shared.set(text, name);
@@ -68,7 +68,7 @@ function parametersOf({
     const plain = {
       ...schema,
       type: type[0],
-      // An empty one is refused: see query.ts.
+      // Empty values are refused: see query.ts.
       ...(schema.maxLength !== undefined && { minLength: 1 }),
       ...(values && { enum: values.filter((value) => value !== null) }),
     };

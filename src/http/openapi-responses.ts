@@ -2,7 +2,7 @@ import type { ApiName } from '../errors.ts';
 import { codesWith } from './openapi-errors.ts';
 import type { DescribedAnswer, JsonSchema, Operation } from './operation.ts';
 
-/** Who may ask: anyone, whoever has the admin token, or a key with the permission. */
+/** Who may call: anyone, whoever has the admin token, or a key with the permission. */
 type Audience = 'anyone' | 'operator' | 'key';
 
 function audienceOf({ permission, path }: Operation<never>): Audience {
@@ -14,7 +14,7 @@ export function needsNoSecret(operation: Operation<never>): boolean {
   return audienceOf(operation) === 'anyone';
 }
 
-/** Headers of answers, written once in a description; the answers refer to them. */
+/** Headers of answers, written once and referenced. */
 const headers = {
   'X-Request-Id': {
     description: 'names this request',
@@ -47,7 +47,6 @@ function refTo(kind: 'headers' | 'responses' | 'schemas', name: string): JsonSch
 
 const error = refTo('schemas', 'Error');
 
-/** What is answered where an id names nothing. */
 export const notFound: DescribedAnswer = {
   sharedAs: 'NotFound',
   description: 'There is nothing with this id.',
@@ -60,7 +59,7 @@ export const keyReused: DescribedAnswer = {
   schema: error,
 };
 
-/** How any request can fail: the name of the answer and when it is given. */
+/** The errors of any request: the name of the response and when it is sent. */
 const refusals = {
   400: ['BadRequest', 'The request is malformed, or a parameter or field is wrong; `details` names each.'],
   401: ['Unauthorized', 'The API key or the admin token is missing or wrong.'],
@@ -82,12 +81,12 @@ type Refusal = keyof typeof refusals;
 function refusalsOf(operation: Operation<never>): Refusal[] {
   const ofAny: Refusal[] = [400, 408, 417, 431, 500, 503];
   const ofSecret: Refusal[] = needsNoSecret(operation) ? [] : [401, 403, 429];
-  // A body is read wherever one may be sent, also where none is expected.
+  // A body is read wherever one may be sent, even if none is expected.
   const ofBody: Refusal[] = operation.method === 'GET' ? [] : [413, 415];
   return [...ofAny, ...ofSecret, ...ofBody];
 }
 
-/** Every status an operation can be answered with. */
+/** Every status with which an operation can be answered. */
 export function responsesOf(operation: Operation<never>): JsonSchema {
   const shared = refusalsOf(operation).map((status) => [status, refTo('responses', refusals[status][0])]);
   const own = Object.entries(operation.answers).map(([status, answer]) => [
@@ -121,12 +120,12 @@ function headersOf(status: number, audience: Audience): JsonSchema {
     names.push('RateLimit', 'RateLimit-Policy');
   return {
     ...Object.fromEntries(names.map((name) => [name, refTo('headers', name)])),
-    // Only where a batch failed that can be sent again.
+    // Only if a batch failed that can be sent again.
     ...(status === 207 && { 'Retry-After': { ...headers['Retry-After'], required: false } }),
   };
 }
 
-/** What the responses of these operations refer to. */
+/** The components that the responses of these operations refer to. */
 export function sharedResponses(api: ApiName, operations: readonly Operation<never>[]): JsonSchema {
   const [audience = 'anyone'] = operations.map(audienceOf);
   const used = new Set(operations.flatMap(refusalsOf));

@@ -12,19 +12,19 @@ import type { JsonSchema, Operation } from './operation.ts';
 import { pageSchemaName, storedExample, storedSchemaName } from './routes/records.ts';
 import { schemaName } from './routes/upload.ts';
 
-/** What an API says of itself, besides its operations. */
+/** What the description of an API says besides its operations. */
 export interface AboutApi {
   readonly api: ApiName;
   readonly title: string;
   readonly summary: string;
   readonly description: string;
   readonly tags: readonly { readonly name: string; readonly description: string }[];
-  /** The one way to say who asks. */
+  /** The only authentication scheme. */
   readonly security: Readonly<Record<string, JsonSchema>>;
   readonly schemas: Readonly<Record<string, JsonSchema>>;
 }
 
-/** Operations as OpenAPI 3.1. */
+/** Describes operations as OpenAPI 3.1. */
 export function describeOperations(operations: readonly Operation<never>[], about: AboutApi): JsonSchema {
   const parameters = new Parameters(operations);
   const paths: Record<string, Record<string, unknown>> = {};
@@ -57,7 +57,7 @@ export function describeOperations(operations: readonly Operation<never>[], abou
   };
 }
 
-/** The whole API: the operations as they are served, the records as the registry has them. */
+/** Describes the whole API: operations as they are served, records from the registry. */
 export function describeApi(operations: readonly Operation[]): JsonSchema {
   return describeOperations(operations, {
     api: 'public',
@@ -109,7 +109,7 @@ function recordSchemas(): Record<string, JsonSchema> {
   );
 }
 
-/** Nothing is left out of what is read, and a field with a fallback is never null. Bounds are for those who send. */
+/** Stored records have every field, and a field with a fallback is never null. Bounds apply only to what is sent. */
 function storedSchema(resource: ResourceType): JsonSchema {
   const fields: Readonly<Record<string, Field>> = resources[resource].fields;
   const properties = Object.entries(fields).map(([name, { schema, fallback }]) => {

@@ -18,7 +18,7 @@ import type { LoggedCounts } from '../uploads/answer.ts';
 import type { UploadChecker } from '../uploads/read/upload-checker.ts';
 import type { Query } from './query.ts';
 
-/** What the operations work with; made once, by the command that starts the service. */
+/** The dependencies of the operations; made once, by the command that starts the service. */
 export interface Parts {
   readonly config: Config;
   readonly pool: SharedPool;
@@ -29,76 +29,76 @@ export interface Parts {
   readonly writer: InteractionWriter;
   readonly checker: UploadChecker;
   readonly readiness: Readiness;
-  /** Whether the batches of uploads end. */
+  /** Notices when no batch of an upload finishes any more. */
   readonly uploadsStall: StallWatch;
-  /** Undefined where nobody asks for them. */
+  /** Undefined if metrics are off. */
   readonly metrics: Metrics | undefined;
   readonly traces: Traces | undefined;
   close(): Promise<void>;
 }
 
-/** A request, once it is known who asks, that they may, and that its parameters are sound. */
+/** A request that has passed the gate, with its parameters read. */
 export interface Call {
   readonly requestId: string;
-  /** Absent only for operations that need no permission. */
+  /** Undefined only for operations that need no permission. */
   readonly principal: Principal | undefined;
   readonly params: Readonly<Record<string, string>>;
   readonly query: Readonly<Query>;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
   readonly body: Buffer | undefined;
-  /** Holds memory for the answer; refused, before anything is stored, where there is none. */
+  /** Reserves memory for the answer. Throws if there is none, before anything is stored. */
   readonly reserve: (answerBytes: number) => void;
-  /** Tells the client of another limit than that on requests, and what is left of it. */
+  /** Adds headers for a limit other than the one on requests. */
   readonly tellLimit: (headers: LimitHeaders) => void;
   readonly log: FastifyBaseLogger;
-  /** Runs a part of the work as a span of its own. */
+  /** Runs part of the work as its own span. */
   readonly step: Step;
 }
 
 export interface Answer {
   readonly status: number;
   /**
-   * What becomes JSON, or is JSON already; or pieces of something else, made while they are read, whose type is among the
-   * headers. An empty piece is a sign of life.
+   * An object to serialise, JSON text, or a stream of chunks, made while they are read, whose type is in the headers.
+   * An empty chunk keeps the connection alive.
    */
   readonly body: object | string | AsyncIterable<Buffer>;
-  /** What such pieces take while they are not read, where they are in memory already. */
+  /** How much memory a stream holds while it is not read, if its content is already in memory. */
   readonly bytes?: number;
   readonly headers?: Readonly<Record<string, string>>;
-  /** What became of the records of an upload or a replay, for the log. */
+  /** The outcome counts of an upload or a replay, for the log. */
   readonly counts?: LoggedCounts;
 }
 
-/** JSON Schema, as OpenAPI 3.1 takes it. */
+/** JSON Schema in the dialect of OpenAPI 3.1. */
 export type JsonSchema = Readonly<Record<string, unknown>>;
 
 export interface DescribedAnswer {
-  /** The name under which the description has it once, for all operations that answer the same. */
+  /** The component name, if several operations share this answer. */
   readonly sharedAs?: string;
   readonly description: string;
   readonly schema: JsonSchema;
   readonly example?: unknown;
-  /** Whether it can be the answer to an earlier request with the same Idempotency-Key. */
+  /** Whether it can repeat the answer to an earlier request with the same Idempotency-Key. */
   readonly canBeReplayed?: true;
-  /** What is answered in its place to those who ask for another media type. */
+  /** Answers in other media types, for clients that ask for them. */
   readonly otherContent?: Readonly<
     Record<string, { readonly schema: JsonSchema; readonly example?: unknown }>
   >;
 }
 
 /**
- * One thing the API can do. The server's routes and the API description are both made from these, so that neither can
- * know something the other does not.
+ * One operation of the API. The server's routes and the API description are both made from these, so they cannot
+ * disagree.
  */
 export interface Operation<P = Parts> {
   readonly id: string;
   readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
-  /** As OpenAPI writes it: `/user-interactions/{interaction_id}`. */
+  /** In OpenAPI's form: `/user-interactions/{interaction_id}`. */
   readonly path: string;
   readonly tag: string;
   readonly summary: string;
   readonly description: string;
-  /** Null where no key is asked for. */
+  /** Null if no key is needed. */
   readonly permission: Permission | null;
   readonly pathParameters?: Readonly<Record<string, Field>>;
   readonly query?: Readonly<Record<string, Field>>;
@@ -107,20 +107,20 @@ export interface Operation<P = Parts> {
     readonly schema: JsonSchema;
     readonly example: unknown;
     /**
-     * Whether the records may also come one a line (NDJSON), without an object around them. Only its text says so in the API
-     * description: generators leave out an operation that takes a media type they do not know.
+     * Whether records may also be sent as NDJSON, one per line. The API description says so only in its text:
+     * generators leave out an operation with a media type they do not know.
      */
     readonly takesLines?: true;
-    /** False where it may be left out. */
+    /** False if the body may be omitted. */
     readonly required?: boolean;
-    /** Where it may not be as large as an upload's. */
+    /** Set if the limit is lower than that of uploads. */
     readonly bytesMax?: number;
   };
   readonly answers: Readonly<Record<number, DescribedAnswer>>;
   readonly handle: (call: Call, parts: P) => Promise<Answer>;
 }
 
-/** The principal of an operation that asks for a permission. */
+/** The principal of an operation that needs a permission. */
 export function principalOf(call: Call): Principal {
   if (!call.principal) throw new Error('an operation without a permission asked for its principal');
   return call.principal;

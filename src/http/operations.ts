@@ -7,7 +7,7 @@ import { rejectionOperations } from './routes/rejections.ts';
 import { requestOperations } from './routes/requests.ts';
 import { uploadOperations } from './routes/upload.ts';
 
-/** Everything the API can do, in the order the reference shows it. */
+/** Every operation of the API, in the order of the reference. */
 export const operations: readonly Operation[] = [
   ...uploadOperations,
   overviewOperation,

@@ -3,10 +3,10 @@ import { limits } from '../limits.ts';
 import { type Field, isProblem, type Scalar } from '../registry/fields.ts';
 import { shownName } from '../registry/warnings.ts';
 
-/** What was asked for, as it was read: an instant is a count, a limit a number. */
+/** Query parameters after parsing: an instant is a count, a limit a number. */
 export type Query = Record<string, Scalar>;
 
-/** Reads the query parameters of an operation. An unknown or malformed one is 400: a typo must not be ignored. */
+/** Reads the query parameters of an operation. An unknown or malformed one is a 400: a typo must not be ignored. */
 export function readQuery(fields: Readonly<Record<string, Field>>, url: string): Query {
   const query: Query = {};
   const details: Detail[] = [];
@@ -20,7 +20,7 @@ export function readQuery(fields: Readonly<Record<string, Field>>, url: string):
   return query;
 }
 
-/** The framework's own parser leaves what cannot be decoded as it stands; here the value is then undefined. */
+/** Fastify's parser leaves a value that cannot be decoded as it is; here it becomes undefined. */
 function parametersOf(url: string): [name: string, value: string | undefined][] {
   const start = url.indexOf('?');
   const pairs = start < 0 ? [] : url.slice(start + 1).split('&');

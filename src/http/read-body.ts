@@ -4,12 +4,12 @@ import { RequestError } from '../errors.ts';
 import type { Holding } from '../keys/bytes-in-flight.ts';
 import { limits } from '../limits.ts';
 
-/** A body as it arrives, decompressed by then; the plugin that does so counts what came before. */
+/** A body as it arrives, decompressed; `receivedEncodedLength` is its size before that. */
 export type Payload = Readable & { readonly receivedEncodedLength?: number };
 
 /**
- * Reads a body whole, within its bound. What it takes is held before it is taken: all that was announced at once, what
- * was not step by step. Each piece is copied into one buffer, for pieces of one byte take hundreds each.
+ * Reads a whole body, up to `bytesMax`. Memory is reserved before it is allocated: the announced Content-Length at
+ * once, an unannounced body as it grows. Chunks are copied into one buffer, because a chunk of one byte takes hundreds.
  */
 export function readBody(
   headers: IncomingHttpHeaders,
@@ -28,7 +28,7 @@ export function readBody(
         payload.pause();
         return reject(asClientFault(error));
       }
-      // Also where the connection was closed before the end.
+      // Also reached if the connection closed early.
       const sent = payload.receivedEncodedLength || length;
       if (!payload.readableEnded || (announced !== undefined && sent !== announced))
         return reject(new RequestError('malformed_request'));
@@ -54,9 +54,9 @@ export function readBody(
 }
 
 /**
- * Reads the rest of a body that was refused and forgets it, within bounds: a client that is still sending when the
- * connection is closed meets a broken connection instead of the answer. What is compressed stays so: a bomb expands no
- * further.
+ * Reads and drops the rest of a refused body, within bounds: a client that is still sending when the connection closes
+ * sees a broken connection instead of the answer. Compressed data is not decompressed, so a decompression bomb expands
+ * no further.
  */
 export async function discardRest(raw: IncomingMessage, payload: Readable): Promise<void> {
   if (payload !== raw) raw.unpipe();
@@ -88,7 +88,7 @@ function roomFor(bytes: number, holding: Holding): Buffer {
   return Buffer.allocUnsafe(bytes);
 }
 
-/** What cannot be read is the client's, whether it does not decompress or the connection broke off. */
+/** A body that cannot be read is the client's fault, whether it does not decompress or the connection broke. */
 function asClientFault(error: Error): Error {
   return error instanceof RequestError || 'statusCode' in error
     ? error

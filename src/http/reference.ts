@@ -15,22 +15,25 @@ const descriptionPath = '/openapi.json';
 
 export const referencePaths: readonly string[] = ['/', '/docs', pagePath, scriptPath, descriptionPath];
 
-/** The page loads nothing from elsewhere, and may not. */
+/** The page loads nothing from other hosts, and may not. */
 const pagePolicy =
   "default-src 'self'; script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self' data:; frame-ancestors 'none'";
 
-/** Kept by a browser, and asked for again each time, which costs a 304: another version may have another. */
+/**
+ * Browsers cache it but revalidate each time, which costs a 304: another version of the service may have another page.
+ */
 const revalidated = 'no-cache';
 const keptForGood = 'public, max-age=31536000, immutable';
 
 /**
- * The API description, and the page that shows it to people. No key is needed for them, so they must cost nothing: each
- * is made when it is first asked for and then sent from the same memory to all, however slowly they read.
+ * Serves the API description and the page that shows it. Neither needs a key, so requests for them must be cheap: each
+ * is made on the first request and then sent to everyone from the same memory, however slowly they read.
  */
 export function addReference(app: FastifyInstance, describe: () => JsonSchema): void {
   const description = makeOnce(() => encodeFile(Buffer.from(JSON.stringify(describe()))));
   const files = makeOnce(() => makeFiles(describe().info as { title: string; summary: string }));
-  // Whoever opens the bare address in a browser wants to know what this is. Not for good: one day it may lead elsewhere.
+  // Someone who opens the bare address in a browser wants to know what this is. Not permanent: it may lead elsewhere
+  // one day.
   for (const [url, status] of [
     ['/', 302],
     ['/docs', 301],
@@ -52,7 +55,7 @@ export function addReference(app: FastifyInstance, describe: () => JsonSchema): 
   }));
   addFile(app, scriptPath, async (query) => {
     const { script } = await files();
-    // While versions take turns, a page of one may ask another for its script: it works, but is not to be kept.
+    // During a rolling upgrade, a page of one version may load the script of another: it works, but must not be cached.
     const isOurs = query === script.identity.hash;
     return {
       file: script,
@@ -68,7 +71,7 @@ export function addReference(app: FastifyInstance, describe: () => JsonSchema): 
   }));
 }
 
-/** Those who ask meanwhile wait for the same one; one that failed is made again for the next who asks. */
+/** Concurrent callers share one run; after a failure the next caller tries again. */
 function makeOnce<T>(make: () => Promise<T>): () => Promise<T> {
   let made: Promise<T> | undefined;
   return () => {
@@ -84,7 +87,7 @@ async function makeFiles({ title, summary }: Record<'title' | 'summary', string>
   const extension = import.meta.url.endsWith('.ts') ? 'ts' : 'js';
   const program = fileURLToPath(new URL(`./make-reference.${extension}`, import.meta.url));
   const child = fork(program, [`${title} API reference`, summary, descriptionPath, scriptPath], {
-    // It needs no setting of ours, and gets no password.
+    // It needs none of our settings, and must not see passwords.
     env: {},
     serialization: 'advanced',
     timeout: limits.referenceTimeoutMs,
@@ -125,13 +128,13 @@ function sendFile(request: FastifyRequest, reply: FastifyReply, file: EncodedFil
   return request.method === 'HEAD' ? reply.send() : reply.send(Readable.from(piecesOf(bytes)));
 }
 
-/** Whether a client has it already. A proxy that compresses marks the tag as weak. */
+/** Whether the client has this version already. A proxy that compresses marks the ETag as weak. */
 function isKnown(etag: string, ifNoneMatch: string | undefined): boolean {
   const known = (ifNoneMatch ?? '').split(',').map((tag) => tag.trim().replace(/^W\//, ''));
   return known.includes(etag) || known.includes('*');
 }
 
-/** Written as a whole, it would be encrypted as a whole, into memory of the connection's own. */
+/** In one write, TLS would encrypt all of it into a buffer of the connection's own. */
 function* piecesOf(bytes: Uint8Array): Generator<Uint8Array> {
   for (let start = 0; start < bytes.length; start += limits.fileBytesPerWrite) {
     yield bytes.subarray(start, start + limits.fileBytesPerWrite);

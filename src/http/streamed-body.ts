@@ -7,9 +7,9 @@ export function isStreamed(body: Answer['body']): body is AsyncIterable<Buffer> 
 }
 
 /**
- * A body that is made while the client reads it: the next piece is asked for when the last one is on its way. The first
- * is made before anything is sent, so that what fails at once gets an ordinary answer. What fails later breaks the
- * connection off: a client must not take a part for the whole. Undefined where the client asked for the headers alone.
+ * Streams a body with back-pressure: the next chunk is made when the last one has been taken. The first is made before
+ * anything is sent, so an error there gets an ordinary answer. A later error breaks the connection, so that a client
+ * cannot take a part for the whole. Undefined for HEAD.
  */
 export async function streamOf(
   body: AsyncIterable<Buffer>,
@@ -18,7 +18,7 @@ export async function streamOf(
 ): Promise<Readable | undefined> {
   const pieces = body[Symbol.asyncIterator]();
   const { trace } = request;
-  // An export can take any number of statements: its first piece stands for them in the trace.
+  // An export can run any number of statements: the trace shows only those of the first chunk.
   const first = await (trace ? trace.within(() => pieces.next()) : pieces.next());
   if (request.method === 'HEAD') {
     await pieces.return?.();
@@ -40,7 +40,7 @@ async function* sendable(
     });
   for (let piece = first; !piece.done; piece = await next()) {
     if (piece.value.length > 0) yield piece.value;
-    // Nothing to send yet, but not for want of trying: the connection is not idle.
+    // Nothing to send yet, but work goes on: resets the idle timeout.
     else reply.raw.setTimeout(request.server.server.timeout);
   }
 }

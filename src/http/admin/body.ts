@@ -5,15 +5,15 @@ import { parseBody } from '../../json/parse-body.ts';
 import { shownName } from '../../registry/warnings.ts';
 import type { JsonSchema } from '../operation.ts';
 
-/** A field of a body: what openapi publishes of it, and how its value is read. */
+/** A field of a body: its published schema and the function that reads its value. */
 export interface BodyField<T = unknown> {
   readonly schema: JsonSchema;
   readonly required?: boolean;
-  /** What is thrown by `refuse` says what is wrong with it. */
+  /** Calls `refuse` on a bad value. */
   readonly read: (value: unknown) => T;
 }
 
-/** Says, from within `read`, what is wrong with a field. */
+/** Called by `read`: reports what is wrong with a field. */
 export function refuse(code: string, message: string): never {
   throw new FieldRefused(code, message);
 }
@@ -32,7 +32,7 @@ type ReadFields<F extends Record<string, BodyField>> = {
     : ReturnType<F[K]['read']> | undefined;
 };
 
-/** Reads a body of known fields. What is missing, malformed or unknown is refused, each by its name. */
+/** Reads a body of known fields. Reports every missing, malformed or unknown field by name. */
 export function readFields<F extends Record<string, BodyField>>(
   fields: F,
   bytes: Buffer | undefined,

@@ -4,12 +4,12 @@ import { type Field, integer, isProblem, optional, text } from '../../registry/f
 import type { Call, DescribedAnswer } from '../operation.ts';
 import { type BodyField, refuse } from './body.ts';
 
-/** Who acts over HTTP: whoever has the token. Which request it was is in the audit log and in the service's. */
+/** Over HTTP the actor is whoever has the token. The request id is in the audit log and in the service's log. */
 export function operatorOf({ requestId }: Call): Operator {
   return { actor: 'admin-api', requestId };
 }
 
-/** A field of the registry's kind, as a field of a body. */
+/** Turns a field of the registry into a field of a body. */
 export function bodyText({ schema, read }: Field): BodyField<string> {
   return {
     schema: { ...schema },
@@ -21,7 +21,10 @@ export function bodyText({ schema, read }: Field): BodyField<string> {
   };
 }
 
-/** A name with a form of its own. What has another form names nothing, and is answered as what is not there. */
+/**
+ * An identifier with a fixed pattern. The pattern is only published: a value that does not match is answered as not
+ * found.
+ */
 export function patternField(pattern: string, description?: string): Field {
   const schema = { type: 'string', pattern, ...(description !== undefined && { description }) };
   return { ...text(), schema };
@@ -44,7 +47,6 @@ export function orNull<T>({ schema, read }: BodyField<T>): BodyField<T | null> {
   };
 }
 
-/** The parameters of a list that is read in pages. */
 export const pageQuery = {
   limit: optional(
     integer({
@@ -56,7 +58,9 @@ export const pageQuery = {
   cursor: optional(text({ codePointsMax: 63, description: 'the `next_cursor` of the previous page' })),
 };
 
-/** A page, and where the next begins: one more is read than is shown, to know whether there is a next. */
+/**
+ * Reads one page and its `next_cursor`. It fetches one row more than it shows, to know whether there is a next page.
+ */
 export async function pageOf<T>(
   query: Call['query'],
   read: (after: string | null, count: number) => Promise<T[]>,

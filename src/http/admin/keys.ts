@@ -134,7 +134,7 @@ const list: Operation<AdminParts> = {
   },
 };
 
-/** What cannot be the id of a key is that of none. */
+/** A text that cannot be a key id is answered as a key that does not exist. */
 function keyIdOf({ params }: Call): string {
   const { key_id = '' } = params;
   if (!isKeyId(key_id)) throw new RequestError('key_not_found');

@@ -87,7 +87,7 @@ const list: Operation<AdminParts> = {
   },
 };
 
-/** What cannot be a slug is that of no organisation. */
+/** A text that cannot be a slug is answered as an organisation that does not exist. */
 function slugOf({ params }: Call): string {
   const { slug: asked = '' } = params;
   if (slugProblem(asked)) throw new RequestError('organisation_not_found');

@@ -4,7 +4,7 @@ import type { FailedKeys } from '../../keys/failed-keys.ts';
 import type { Pool } from '../../postgres/pool.ts';
 import type { Readiness } from '../../postgres/readiness.ts';
 
-/** What the admin API works with. */
+/** The dependencies of the admin API's operations. */
 export interface AdminParts {
   readonly config: Config;
   readonly admin: AdminConfig;

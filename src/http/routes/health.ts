@@ -1,4 +1,4 @@
-// http/routes/: the operations of the API, a file for each capability.
+// http/routes/: the operations of the API, one file per capability.
 
 import { RequestError } from '../../errors.ts';
 import { isUnavailable } from '../../postgres/pool.ts';
@@ -54,7 +54,7 @@ const ready: Operation<HealthParts> = {
           })
         : error;
     });
-    // A newer one is what a rolling upgrade looks like from the old process: it goes on serving.
+    // A newer schema is what the old process sees during a rolling upgrade: it goes on serving.
     const state = await readiness.schemaState();
     if (state === 'behind' || state === 'ahead') throw new RequestError(`schema_${state}`);
     if (stalled.length > 0) throw new RequestError('stalled', { message: sentence(stalled) });
@@ -62,7 +62,7 @@ const ready: Operation<HealthParts> = {
   },
 };
 
-/** As keys_can_be_trusted() raises it. */
+/** The error code that keys_can_be_trusted() raises. */
 const wasRestored = (error: unknown): boolean => (error as { code?: unknown }).code === 'IN001';
 
 const restored =

@@ -19,7 +19,7 @@ import { schemaName } from './upload.ts';
 
 const tag = 'Records';
 
-/** Reading back what was uploaded: for each record type one operation for a single record and one for many. */
+/** Reading back: for each record type one operation for a single record and one for a list. */
 export const recordOperations: readonly Operation[] = resourceTypes.flatMap((type) => [
   listOperation(type),
   getOperation(type),
@@ -136,7 +136,7 @@ function readAsked(type: ResourceType, call: Call): RecordsAsked {
   };
 }
 
-/** What is read has every field; what is sent need not. */
+/** A stored record has every field; a sent one need not. */
 export function storedSchemaName(type: ResourceType): string {
   return `Stored${schemaName(type)}`;
 }
@@ -145,7 +145,7 @@ export function pageSchemaName(type: ResourceType): string {
   return `${schemaName(type)}Page`;
 }
 
-/** A record of the type as it is read back. */
+/** A stored record of the type, as an example. */
 export function storedExample(type: ResourceType): object {
   const { fields, example }: Resource = resources[type];
   const sent: Readonly<Record<string, unknown>> = example;

@@ -14,7 +14,7 @@ import { type Call, type Operation, principalOf } from '../operation.ts';
 
 const tag = 'Rejections';
 
-/** Filters that were put into a body would otherwise be passed over, and everything be meant. */
+/** Filters sent in a body would be ignored, and every rejection would match. */
 function refuseBody({ body }: Call): void {
   if (body === undefined || body.length === 0) return;
   const message = 'is not read here; give what you ask for as query parameters, such as ?type=transactions';
@@ -106,7 +106,7 @@ const replay: Operation = {
       (error) => call.log.error({ err: error }, 'a replay was broken off'),
     );
     const { batches } = replayed;
-    // How many there are is known only now: whoever had more than their share waits with the next request.
+    // The count is known only now: an organisation that exceeded its limit waits at its next request.
     const counts = sumCounts(batches);
     if (counts.received > 0) await requestLimits.count('records', principal, counts.received).catch(() => {});
     const unfinished = batches.some(({ status }) => status === 500);
@@ -117,7 +117,7 @@ const replay: Operation = {
   },
 };
 
-/** Piece by piece: the answers of 50,000 records that failed again come to 35 MB. `type` is null where there are several. */
+/** Streams the answer: for 50,000 records that failed again it is 35 MB. `type` is null if there are several. */
 async function* replayBody(
   requestId: string,
   { batches, remaining, nextCursor }: Replayed,

@@ -66,7 +66,7 @@ export const uploadOperations: readonly Operation[] = resourceTypes.map((type) =
   });
 });
 
-/** The same for interactions, which have an address and a permission of their own. */
+/** Interactions have their own address and permission. */
 export const uploadInteractions: Operation = uploadOperation('interactions', limits.recordsPerRequestMax, {
   path: '/user-interactions/batch',
   tag: 'Interactions',
@@ -102,7 +102,7 @@ function uploadOperation(
       dry_run: optional(
         flag({
           description: 'validate only; nothing is stored',
-          // The reference page takes the example for its first value: who only tries it out stores nothing.
+          // The reference page prefills the example, so trying it out stores nothing.
           examples: [true],
         }),
       ),
@@ -200,7 +200,7 @@ function inLines(what: string): string {
   return `The ${what} may also be sent one a line, with \`Content-Type: application/x-ndjson\` and nothing around them.`;
 }
 
-/** `shop-categories` is `ShopCategory` among the schemas. */
+/** `shop-categories` becomes `ShopCategory`. */
 export function schemaName(type: ResourceType): string {
   return resources[type].singular
     .split(' ')
@@ -208,7 +208,7 @@ export function schemaName(type: ResourceType): string {
     .join('');
 }
 
-/** Made by what makes the real ones, so that the reference shows what is really answered. */
+/** Built by the code that builds real answers, so the reference cannot drift from them. */
 function exampleAnswer(outcomes: readonly Outcome[]): UploadAnswer {
   const type = 'shops';
   const requestId = '019ced6c-5a2b-7c3d-8e4f-5a6b7c8d9e0f';
