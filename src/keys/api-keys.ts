@@ -3,7 +3,7 @@
 import { isoTime } from '../postgres/iso-time.ts';
 import type { Client, Pool } from '../postgres/pool.ts';
 
-/** What an organisation may do at once and in a second; null where the service's own setting counts. */
+/** The limits of one organisation; null where the service's default applies. */
 export interface OrganisationLimits {
   readonly requests_per_second_max: number | null;
   readonly interactions_per_second_max: number | null;
@@ -16,7 +16,7 @@ export interface StoredKey extends OrganisationLimits {
   readonly key_sha256: Buffer;
   readonly permissions: readonly string[];
   readonly revoked: boolean;
-  /** Null for one without an end. By PostgreSQL's clock, so that no other clock counts. */
+  /** Null if the key never expires. Measured by PostgreSQL's clock, so no other clock matters. */
   readonly ends_in_ms: number | null;
   readonly suspended: boolean;
 }
@@ -30,11 +30,10 @@ export async function findApiKey(pool: Pool, keyId: string): Promise<StoredKey |
   return rows[0];
 }
 
-/** What changed among keys and organisations. */
 export interface KeyChanges {
-  /** What to ask with the next time. */
+  /** The `since` of the next poll. */
   readonly upTo: string;
-  /** When the server was started that answered: another one may have been restored, or lack the last commits. */
+  /** When the server that answered was started: another server may have been restored, or lack the last commits. */
   readonly server: string;
   /** By the id of the key or organisation: the transaction that changed it last. */
   readonly keys: ReadonlyMap<string, string>;
@@ -42,9 +41,9 @@ export interface KeyChanges {
 }
 
 /**
- * What was changed by transactions that had not ended when `since` was given out: each change is told at least once,
- * in whatever order they commit, and again while some transaction goes on that began before. Nothing where `since` is
- * null.
+ * Changes by transactions that had not ended when `since` was given out. Each change is reported at least once, in
+ * whatever order transactions commit, and again while any transaction that began before it goes on. With `since` null,
+ * no changes are returned.
  */
 export async function changedApiKeys(pool: Pool, since: string | null): Promise<KeyChanges> {
   const { rows } = await pool.query<{
@@ -121,7 +120,7 @@ export interface ListedKey {
   readonly successor_of: string | null;
 }
 
-/** Keys as the operator sees them, of those that a query selects. */
+/** Wraps a query on `api_keys` so that it returns keys as the operator sees them. */
 const listed = (keys: string) => `
   select k.key_id, o.slug as organisation, k.permissions, k.label, ${isoTime('k.created_at')} as created_at, k.created_by,
     ${isoTime('k.last_used_at')} as last_used_at, ${isoTime('k.expires_at')} as expires_at,
@@ -133,7 +132,7 @@ export async function findListedKey(client: Client, keyId: string): Promise<List
   return rows[0];
 }
 
-/** A page of the keys of one organisation, or of all, in the order of organisations and ids. */
+/** A page of the keys of one organisation, or of all, ordered by organisation and id. */
 export async function listApiKeys(
   pool: Pool,
   organisationId: string | null,
@@ -141,7 +140,7 @@ export async function listApiKeys(
   count: number,
 ): Promise<ListedKey[]> {
   const values: string[] = [];
-  // Only the conditions that are meant: with one that may be null PostgreSQL would read all keys for every page.
+  // Only the conditions in use: with one that may be null PostgreSQL would read all keys for every page.
   const conditions: string[] = [];
   if (organisationId !== null) conditions.push(`organisation_id = $${values.push(organisationId)}`);
   if (after !== null) {
@@ -150,13 +149,13 @@ export async function listApiKeys(
     );
   }
   const where = conditions.length > 0 ? `where ${conditions.join(' and ')}` : '';
-  // The page first, as a number: a limit that is not known is taken to be a tenth of all.
+  // The limit is a literal in a subquery: PostgreSQL assumes that an unknown limit returns a tenth of all rows.
   const page = `select * from api_keys ${where} order by organisation_id, key_id limit ${Math.trunc(count)}`;
   const text = `${listed(page)} order by k.organisation_id, k.key_id`;
   return (await pool.query<ListedKey>(text, values)).rows;
 }
 
-/** Undefined if there is no such key. Of one that was revoked before, the first time stays, and `isNew` is false. */
+/** Undefined if there is no such key. A key that was already revoked keeps its first time, and `isNew` is false. */
 export async function revokeApiKey(
   client: Client,
   keyId: string,
@@ -171,7 +170,7 @@ export async function revokeApiKey(
   return rows[0];
 }
 
-/** Lets a key end once its grace is over, or sooner if it was to end sooner; undefined if there is no such key in use. */
+/** Makes a key expire after the grace period, unless it expires sooner. Undefined if no such key is in use. */
 export async function endApiKeyAfter(
   client: Client,
   keyId: string,

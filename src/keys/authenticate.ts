@@ -15,7 +15,7 @@ export interface Principal {
 
 export interface Credentials {
   readonly authorization: string | undefined;
-  /** Where the request comes from. */
+  /** The client's IP address. */
   readonly address: string;
 }
 
@@ -25,13 +25,14 @@ export async function authenticate(
   { authorization, address }: Credentials,
 ): Promise<Principal> {
   const key = bearerOf(authorization);
-  // What brings no key guesses none.
+  // A request without a key is no attempt to guess one.
   if (key === undefined) throw unauthorized();
   const keyId = keyIdOf(key);
-  // A key that was found before has a count of its own, also while it must be looked up anew: it passes all the while.
+  // A key that was found before has its own count of failures, even while its cache entry is expired, so it is never
+  // locked out.
   const counted = keyId !== undefined && keys.has(keyId) ? keyId : undefined;
   await failedKeys.refuseTooMany(address, counted);
-  // What has to wait to be looked up is asked again when its turn comes: many at once are as many attempts.
+  // Checked again before a queued look-up runs: many requests at once are as many attempts.
   const mayLookUp = () => failedKeys.refuseTooMany(address, counted);
   const known = keyId === undefined ? undefined : await keys.find(keyId, mayLookUp);
   if (keyId === undefined || !known || !isInUse(known, key)) {

@@ -3,19 +3,19 @@ import { RequestError } from '../errors.ts';
 import { limits } from '../limits.ts';
 import type { Counted } from './request-limits.ts';
 
-/** Of one request: how much of the memory for bodies and answers it has. */
+/** The memory for body and answer that one request holds. */
 export interface Holding {
-  /** From now on it has so many bytes; refused where that is more than there is room for. */
+  /** Raises the reservation to this many bytes; throws if there is no room. */
   grow(toBytes: number): void;
-  /** From now on it has so many bytes, whether there is room or not: for the answer to what is stored already. */
+  /** Sets the reservation whether there is room or not: for the answer about data that is already stored. */
   set(bytes: number): void;
   release(): void;
 }
 
 /**
- * The bodies and the answers that this process holds at once, for all and for each organisation. What would be more is
- * refused before it is read, so that memory has an end. An organisation may have three times what is still free: alone
- * three quarters of all, and however many there are, something is left for the next.
+ * Bounds the bodies and answers that this process holds in memory, in all and per organisation. It refuses a body
+ * before it is read. An organisation may hold three times what is still free: alone it gets three quarters of all, and
+ * however many there are, something is left for the next.
  */
 export class BytesInFlight {
   readonly #max: number;
@@ -28,7 +28,6 @@ export class BytesInFlight {
     this.#perOrganisationMax = bytesInFlightPerOrganisationMax;
   }
 
-  /** What is held at the moment, by all. */
   get bytes(): number {
     return this.#all;
   }

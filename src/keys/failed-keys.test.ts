@@ -16,7 +16,7 @@ it('an address that failed too often is let in again a minute after it first fai
   await failedKeys.count('192.0.2.1');
   expect(await mayTry()).toBe(false);
   vi.advanceTimersByTime(29_999);
-  // Trying on does not make it longer.
+  // Further attempts do not extend the block.
   await expect(failedKeys.count('192.0.2.1')).rejects.toMatchObject({ code: 'too_many_failed_keys' });
   expect(await mayTry()).toBe(false);
   vi.advanceTimersByTime(1);

@@ -4,9 +4,9 @@ import { RequestError, secondsOf } from '../errors.ts';
 import { limits } from '../limits.ts';
 
 /**
- * Attempts with wrong keys, by the address they come from. Whoever makes too many is refused before anything is hashed
- * or looked up. A key id that was found before has a count of its own at each address: an old key that some program goes
- * on using must not lock out the good one that its neighbour uses, nor must wrong ones.
+ * Counts attempts with wrong keys by address. An address with too many is refused before anything is hashed or looked
+ * up. A key id that was found before has its own count at each address: neither an old key that one program still sends
+ * nor wrong keys may lock out a good key at the same address.
  */
 export class FailedKeys {
   readonly #limiter: RateLimiterMemory;
@@ -20,7 +20,7 @@ export class FailedKeys {
     if (failed && failed.consumedPoints >= this.#limiter.points) throw tooMany(failed);
   }
 
-  /** Counts one more, and refuses it where that is one too many. */
+  /** Counts one more failure, and throws if that is one too many. */
   async count(address: string, knownKeyId?: string): Promise<void> {
     const failed = await this.#limiter.penalty(nameOf(address, knownKeyId), 1);
     if (failed.consumedPoints > this.#limiter.points) throw tooMany(failed);
@@ -37,7 +37,7 @@ function nameOf(address: string, knownKeyId?: string): string {
   return knownKeyId === undefined ? blockOf(address) : `${blockOf(address)} ${knownKeyId}`;
 }
 
-/** Whoever has one IPv6 address has the 2^64 beside it. Some proxies write the port of the client behind its address. */
+/** A client with one IPv6 address has all 2^64 of its network. Some proxies append the client's port to its address. */
 function blockOf(address: string): string {
   if (isIPv4(address)) return address;
   const plain = address

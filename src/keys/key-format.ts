@@ -2,8 +2,8 @@ import { hash, randomBytes } from 'node:crypto';
 import { crc32 } from 'node:zlib';
 
 /**
- * An API key is `intake_` + key id + `_` + secret + checksum. Secret scanners recognise the prefix; the checksum tells a
- * mistyped key from a real one without asking the database. Letters and digits only, so that a double click selects it.
+ * An API key is `intake_` + key id + `_` + secret + checksum. Secret scanners recognise the prefix; the checksum
+ * detects a mistyped key without a query. Letters and digits only, so that a double click selects it.
  */
 const alphabet = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 const keyIdBytes = 8;
@@ -17,7 +17,7 @@ const keyPattern = new RegExp(
 
 export interface NewKey {
   readonly keyId: string;
-  /** The whole key, to be shown once and never stored. */
+  /** The whole key: shown once, never stored. */
   readonly key: string;
 }
 
@@ -27,7 +27,7 @@ export function makeKey(): NewKey {
   return { keyId, key: unchecked + checksum(unchecked) };
 }
 
-/** The id within a key that is whole, or undefined for one that cannot be. */
+/** The id in a well-formed key whose checksum is right, else undefined. */
 export function keyIdOf(key: string): string | undefined {
   const parts = keyPattern.exec(key);
   return parts && crc32(key.slice(0, -checksumLength)) === fromBase62(parts[2] as string)
@@ -41,7 +41,7 @@ export function isKeyId(text: string): boolean {
   return keyIdPattern.test(text);
 }
 
-/** A key has 256 random bits, so a plain hash is as strong as a slow one would be. */
+/** A key has 256 random bits, so a plain hash is as strong as a slow one. */
 export function hashKey(key: string): Buffer {
   return hash('sha256', key, 'buffer');
 }
@@ -52,7 +52,7 @@ function checksum(text: string): string {
   return base62(bytes, checksumLength);
 }
 
-/** Without the detour through large integers that writing takes: this is done for every request. */
+/** Without the big integers that encoding needs: this runs for every request. */
 function fromBase62(digits: string): number {
   let value = 0;
   for (const digit of digits) value = value * 62 + alphabet.indexOf(digit);

@@ -12,37 +12,37 @@ import {
   type StoredKey,
 } from './api-keys.ts';
 
-/** A key as a process remembers it. */
+/** A key in the cache of this process. */
 export interface KnownKey {
   readonly organisationId: string;
   readonly keySha256: Buffer;
   readonly permissions: readonly string[];
   readonly suspended: boolean;
   readonly limits: OrganisationLimits;
-  /** By this process's own count of time, so that no clock that is set can lengthen it. */
+  /** On this process's monotonic clock, so changing the system clock cannot extend it. */
   readonly endsMs: number;
 }
 
 interface Entry {
   readonly found: Promise<KnownKey | undefined>;
-  /** It is looked up anew from then on, and at once where it has changed. */
+  /** The entry expires then; set to 0 when the key has changed. */
   untilMs: number;
   isPending: boolean;
-  /** Undefined until it has been found once; what is not found is forgotten. */
+  /** Undefined until the key has been found; keys that are not found are not cached. */
   organisationId: string | undefined;
   notedMs: number;
 }
 
 /**
- * Caches keys, so that a request costs no query for its key. Changed keys are polled for every other second and looked up
- * anew when they are next used; if polling has failed for four seconds, so is every key. Keys that were not found are not
- * cached.
+ * Caches keys, so that a request needs no query for its key. A poll every two seconds reports changed keys, which are
+ * looked up again at their next use. If the poll has failed for four seconds, every key is looked up. Keys that were
+ * not found are not cached.
  */
 export class KnownKeys {
   readonly #pool: Pool;
   readonly #entries = new Map<string, Entry>();
   readonly #used = new Set<string>();
-  /** One connection fewer than there are: the question what changed does not wait for anyone's look-up. */
+  /** One fewer than there are connections, so the poll never waits for look-ups. */
   readonly #turns = new Turns({
     atOnce: limits.keyConnectionsMax - 1,
     waitingMax: limits.keyLookUpsWaitingMax,
@@ -50,34 +50,34 @@ export class KnownKeys {
   #since: string | null = null;
   #server: string | undefined;
   readonly #onOtherServer: () => void;
-  /** What was told the last time, which may be told again. */
+  /** The changes of the last poll, which the next may report again. */
   #told: Pick<KeyChanges, 'keys' | 'organisations'> = { keys: new Map(), organisations: new Map() };
   #askedMs = Number.NEGATIVE_INFINITY;
   #hits = 0;
   #misses = 0;
 
-  /** The pool is for keys alone: behind everyone's uploads, the question what changed would come too late. */
+  /** The pool is for keys alone: queued behind uploads, the poll would come too late. */
   constructor(pool: Pool, onOtherServer = () => {}) {
     this.#pool = pool;
     this.#onOtherServer = onOtherServer;
   }
 
-  /** How often a key was known and how often not, and how long ago the last answer was to what changed. */
+  /** Cache hits, cache misses, and the age of the last poll. */
   get state(): { readonly hits: number; readonly misses: number; readonly changesAgeMs: number } {
     return { hits: this.#hits, misses: this.#misses, changesAgeMs: performance.now() - this.#askedMs };
   }
 
-  /** Since the last poll for changes that succeeded, once there was one. */
+  /** Time since the last successful poll; 0 before the first. */
   get stalledMs(): number {
     return Number.isFinite(this.#askedMs) ? performance.now() - this.#askedMs : 0;
   }
 
-  /** `mayLookUp` is asked when a query is about to be made, and refuses by throwing. */
+  /** Calls `mayLookUp` before a query, which throws to refuse it. */
   find(keyId: string, mayLookUp: () => Promise<void> = async () => {}): Promise<KnownKey | undefined> {
     const entry = this.#entries.get(keyId);
     if (!entry || performance.now() >= entry.untilMs) return this.#lookUp(keyId, mayLookUp);
-    // One that is being looked up at this moment is as good as a look-up of its own, whoever asked for it; unless they
-    // were refused.
+    // Shares a look-up that is under way, whoever started it; unless it was refused for too many failures, which says
+    // nothing about this caller.
     if (entry.isPending) {
       return entry.found.catch(async (error: unknown) => {
         if (!(error instanceof RequestError) || error.code !== 'too_many_failed_keys') throw error;
@@ -87,19 +87,19 @@ export class KnownKeys {
     }
     if (performance.now() - this.#askedMs >= limits.keyChangesUnknownMs)
       return this.#lookUp(keyId, mayLookUp);
-    // The first of them is the one that was used longest ago.
+    // Moves it to the end: the first entry is the one used longest ago.
     this.#entries.delete(keyId);
     this.#entries.set(keyId, entry);
     this.#hits++;
     return entry.found;
   }
 
-  /** Whether a key with this id was found before, in use or not, even if it must be looked up anew. */
+  /** Whether this key was found before, valid or not, even if its entry has expired. */
   has(keyId: string): boolean {
     return this.#entries.get(keyId)?.organisationId !== undefined;
   }
 
-  /** That it was used is written down with others, later, and once a minute at most. */
+  /** Queues the time of use to be written with the next poll, at most once a minute per key. */
   noteUse(keyId: string): void {
     const entry = this.#entries.get(keyId);
     if (!entry || performance.now() - entry.notedMs < limits.keyUseNotedMs) return;
@@ -107,7 +107,7 @@ export class KnownKeys {
     this.#used.add(keyId);
   }
 
-  /** Asks what changed, now and from now on; returns how to stop. */
+  /** Starts polling for changes; returns a function that stops it. */
   watch(onError: (error: unknown) => void, onAnswer = () => {}): () => Promise<void> {
     const stopping = new AbortController();
     const running = this.#keepAsking(stopping.signal, onError, onAnswer);
@@ -135,7 +135,7 @@ export class KnownKeys {
 
   #lookUp(keyId: string, mayLookUp: () => Promise<void>): Promise<KnownKey | undefined> {
     this.#misses++;
-    // Whose key it is will be known only then.
+    // All look-ups share one queue: whose key it is is not known yet.
     const found = this.#turns.take('', async () => {
       await mayLookUp();
       const stored = await findApiKey(this.#pool, keyId);
@@ -149,7 +149,7 @@ export class KnownKeys {
       organisationId: before?.organisationId,
       notedMs: before?.notedMs ?? Number.NEGATIVE_INFINITY,
     };
-    // Before the answer is there: a change that is told meanwhile must find it.
+    // Stored before the answer arrives: a change reported meanwhile must find and expire it.
     this.#entries.delete(keyId);
     this.#entries.set(keyId, entry);
     const settle = (organisationId: string | undefined) => {
@@ -173,7 +173,7 @@ export class KnownKeys {
     const askedMs = performance.now();
     const changes = await changedApiKeys(this.#pool, this.#since);
     const { upTo, server, keys, organisations } = changes;
-    // A server that was restored or took over may lack the last commits, and behind a pooler no connection tells of it.
+    // A server that was restored or took over may lack the last commits, and a pooler hides the change of connection.
     const isOther = this.#server !== undefined && server !== this.#server;
     this.#server = server;
     if (isOther) this.#onOtherServer();
@@ -201,7 +201,7 @@ export class KnownKeys {
   }
 }
 
-/** What was changed since it was told before. */
+/** The ids whose last change is not the one reported before. */
 function news(now: ReadonlyMap<string, string>, before: ReadonlyMap<string, string>): Set<string> {
   return new Set([...now].flatMap(([id, changedIn]) => (before.get(id) === changedIn ? [] : id)));
 }

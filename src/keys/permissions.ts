@@ -1,6 +1,6 @@
 import { type ResourceType, resourceTypes } from '../registry/resources.ts';
 
-/** What a key may do. `data:write` covers every type; `data:write:shops` that one alone. */
+/** What a key may do. `data:write` covers every type; `data:write:shops` covers only that one. */
 export type Permission =
   | 'data:write'
   | `data:write:${ResourceType}`
@@ -8,7 +8,7 @@ export type Permission =
   | 'interactions:write'
   | 'interactions:read';
 
-/** What a key may do unless it is issued with less. */
+/** The permissions of a key that is issued without a choice. */
 export const allPermissions: readonly Permission[] = [
   'data:write',
   'data:read',
@@ -16,7 +16,6 @@ export const allPermissions: readonly Permission[] = [
   'interactions:read',
 ];
 
-/** Every permission there is. */
 export const permissions: readonly Permission[] = [
   ...allPermissions,
   ...resourceTypes.map((type) => `data:write:${type}` as const),

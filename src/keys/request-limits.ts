@@ -5,21 +5,21 @@ import { limits } from '../limits.ts';
 import type { Principal } from './authenticate.ts';
 import type { SharedCounts } from './shared-counts.ts';
 
-/** What is counted: requests of every kind but recording an interaction, those, and the records of uploads. */
+/** What is counted: requests that record an interaction, all other requests, and the records of uploads. */
 export type Limited = 'requests' | 'interactions' | 'records';
 
-/** Whom it is counted for. */
+/** The organisation that is counted, with its limits. */
 export type Counted = Pick<Principal, 'organisationId' | 'limits'>;
 
 /**
- * What each organisation may send. A window of two seconds holds what two seconds allow, so that a burst of twice the
- * rate passes and the rate holds over time. Counted in memory, or in Redis for all processes together; while that is
- * away, in memory again.
+ * Limits what each organisation may send. The window is two seconds with a quota of two seconds, so a burst of twice
+ * the rate passes while the average holds. Counted in Redis for all processes together if there is one, else, and while
+ * Redis is away, in memory.
  */
 export class RequestLimits {
   readonly #defaults: Readonly<Record<Limited, number>>;
   readonly #shared: SharedCounts | undefined;
-  /** By what is counted and how much of it may pass: organisations with the same limit share one. */
+  /** One limiter for each kind and quota: organisations with the same limit share it. */
   readonly #limiters: Readonly<Record<Limited, Map<number, RateLimiterMemory | RateLimiterRedis>>> = {
     requests: new Map(),
     interactions: new Map(),
@@ -35,7 +35,7 @@ export class RequestLimits {
     };
   }
 
-  /** Counts, and returns what the answer says of it in its headers; refuses what is too much. */
+  /** Counts, and returns the rate-limit headers of the answer; throws if it is too much. */
   async count(what: Limited, { organisationId, limits: own }: Counted, points = 1): Promise<LimitHeaders> {
     const perSecond = own[`${what}_per_second_max`] ?? this.#defaults[what];
     const limiter = this.#limiterOf(what, perSecond);
@@ -58,7 +58,7 @@ export class RequestLimits {
           storeClient: this.#shared.client,
           keyPrefix: `intake:${what}`,
           rejectIfRedisNotReady: true,
-          // What is refused anyway asks Redis no more until the window ends.
+          // Once over the quota, Redis is not asked again until the window ends.
           inMemoryBlockOnConsumed: window.points + 1,
           insuranceLimiter: here,
         })
@@ -68,7 +68,7 @@ export class RequestLimits {
   }
 }
 
-/** In the form of the IETF's draft on RateLimit header fields. */
+/** As in the IETF draft on RateLimit header fields. */
 export interface LimitHeaders {
   readonly 'ratelimit-policy': string;
   readonly ratelimit: string;

@@ -12,11 +12,11 @@ export function connectSharedCounts(
   onChange: (isThere: boolean, error?: Error) => void,
 ): SharedCounts {
   const client = new Redis(url, {
-    // What cannot be asked now is counted here and not later: a request waits for nothing but an answer.
+    // A command that cannot be sent now fails at once, and is counted in memory: no request waits for a reconnect.
     enableOfflineQueue: false,
     maxRetriesPerRequest: 0,
     commandTimeout: limits.redisTimeoutMs,
-    // One that has stopped answering is given up, and the next requests do not wait for it at all.
+    // Drops a connection that has stopped answering, so the next requests do not wait for it.
     socketTimeout: 2 * limits.redisTimeoutMs,
     connectTimeout: 5 * limits.redisTimeoutMs,
     retryStrategy: () => limits.redisRetryMs,
