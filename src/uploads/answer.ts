@@ -12,12 +12,12 @@ type Problem = Problems[number];
 export interface UploadAnswer {
   readonly request_id: string;
   readonly type: UploadType;
-  /** Only where it is true. */
+  /** Absent if false. */
   readonly dry_run?: true;
   readonly batches: readonly BatchAnswer[];
 }
 
-/** The answer for a batch as JSON: it is written once, for the receipt and for the client. */
+/** The answer for a batch as JSON text, serialised once for both the receipt and the client. */
 export interface WrittenBatch {
   readonly status: BatchStatus;
   readonly text: string;
@@ -26,7 +26,7 @@ export interface WrittenBatch {
   readonly isRepeated?: true;
 }
 
-/** `repeated` are records of which an earlier request is the one that was answered: they are in no other count. */
+/** `repeated` counts records that an earlier request stored; they are in no other count. */
 export interface LoggedCounts extends Counts {
   readonly repeated?: number;
 }
@@ -36,7 +36,7 @@ interface BatchReport {
   readonly batchId: string;
   readonly requestId: string;
   readonly type: UploadType;
-  /** Where the batch starts in the request's `records`; every index in the answer counts from there. */
+  /** The index of the batch's first record in the request; indexes in the answer are relative to the request. */
   readonly start: number;
   readonly outcomes: readonly Outcome[];
   readonly warnings: readonly Warning[];
@@ -86,7 +86,7 @@ export function batchAnswer(report: BatchReport): BatchAnswer {
 
 const noCounts: Counts = { received: 0, created: 0, updated: 0, unchanged: 0, stale: 0, failed: 0 };
 
-/** Of a batch that an earlier request has stored. */
+/** The counts of a batch that an earlier request has stored. */
 export function repeatedCounts(received: number): LoggedCounts {
   return { ...noCounts, received, repeated: received };
 }
@@ -103,7 +103,7 @@ function statusOf({ received, failed }: Counts): BatchStatus {
   return failed === received ? 400 : 207;
 }
 
-/** The HTTP status of an answer: the batches' own where they agree, 207 where they do not. */
+/** The HTTP status of an answer: that of the batches if they agree, else 207. */
 export function overallStatus(batches: readonly { readonly status: BatchStatus }[]): BatchStatus {
   const [first, ...others] = batches.map(({ status }) => status);
   return first !== undefined && others.every((status) => status === first) ? first : 207;
@@ -116,7 +116,10 @@ function summarise(counts: Counts): string {
   return `${counts.received} ${counts.received === 1 ? 'record' : 'records'} received: ${parts.join(', ')}.`;
 }
 
-/** For people: how many failed, and the first few reasons, each with where it was met first. Programs read `errors`. */
+/**
+ * For people: how many failed, and the first few reasons, each with the first record it was found in. Programs read
+ * `errors`.
+ */
 function explain(
   { received, failed }: Counts,
   reasons: ReadonlyMap<Problem, { readonly first: number; readonly count: number }>,

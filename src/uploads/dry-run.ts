@@ -25,7 +25,7 @@ export interface Rehearsal {
   readonly references: KnownReferences;
 }
 
-/** Says what an upload would come to. PostgreSQL is told that nothing may be written, so nothing is. */
+/** Says what an upload would do. A read-only transaction guarantees that nothing is written. */
 export async function dryRun(
   pool: Pool,
   rehearsal: Rehearsal,
@@ -57,7 +57,10 @@ export async function dryRun(
   return { request_id: requestId, type, dry_run: true, batches: answers };
 }
 
-/** As the upload would refuse it. Nothing is claimed, and a key that was used with this body does not repeat its answer. */
+/**
+ * Refuses a key that was used with another body, as the upload would. It claims no key, and a key that was used with
+ * this body does not repeat the first answer.
+ */
 async function refuseReusedKey(
   client: Client,
   { organisationId, type, idempotency }: Rehearsal,
@@ -80,7 +83,7 @@ function batchRehearsal(
 ): (client: Client, checked: CheckedBatch) => Promise<Outcome[]> {
   if (type === 'interactions')
     return (client, checked) => checkInteractions(client, organisationId, checked, known);
-  // What the records before would have stored, so that an id sent twice gets the answer that the upload would give.
+  // Remembers what earlier records would have stored, so an id that is sent twice gets the same answer as in an upload.
   const versions = new Versions(type);
   return (client, checked) => outcomesFor(client, organisationId, type, checked, versions);
 }

@@ -13,14 +13,17 @@ import { commitBatch, type Progress } from './store/commit-batch.ts';
 import { idOfRow, outcomesOf } from './store/store-batch.ts';
 
 export interface BatchEvents {
-  /** Whether batches end. */
+  /** Notices when batches stop finishing. */
   readonly stallWatch: StallWatch;
   readonly step: Step;
   readonly onStored: (durationMs: number) => void;
   readonly onError: (error: unknown) => void;
 }
 
-/** Stores the batches of an upload, each by itself in the order sent, and says what became of every record. */
+/**
+ * Stores the batches of an upload in the order sent, each in its own transaction, and reports the outcome of every
+ * record.
+ */
 export async function ingestRequest(
   pool: Pool,
   progress: Progress,
@@ -40,7 +43,7 @@ export async function ingestRequest(
     } catch (error) {
       const isOpen = error instanceof CommitUnconfirmed;
       if (isOpen || isUnavailable(error)) progress.references.forgetKnown();
-      // Nothing of the request is stored yet, so the whole of it can be refused.
+      // Nothing is stored yet, so the whole request can fail.
       if (at === 0 && error instanceof RequestError) throw error;
       if (at === 0 && isUnavailable(error)) throw new RequestError('database_unavailable', { cause: error });
       databaseAway ||= isUnavailable(error);
@@ -54,7 +57,7 @@ export async function ingestRequest(
   return batches;
 }
 
-/** The answer for a batch that was not stored; its failed records still say what is wrong with them. */
+/** The answer for a batch that was not stored; its failed records keep their own errors. */
 function brokenBatch(
   { requestId, type }: Progress,
   number: number,
@@ -74,5 +77,5 @@ function brokenBatch(
   return { status: answer.status, text: JSON.stringify(answer), counts: answer.data.counts };
 }
 
-/** Stands in for the error of a batch that was not even tried, because the one before it found the database away. */
+/** The error of a batch that was not tried because the database was away for an earlier one. */
 class DatabaseAway extends Error {}

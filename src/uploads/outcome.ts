@@ -1,17 +1,17 @@
 import type { UploadType } from '../registry/upload-types.ts';
 import type { FieldProblem } from '../registry/validate.ts';
 
-/** The closed set of things that can happen to a record. */
+/** Everything that can happen to a record. */
 export type Outcome =
   | { readonly kind: 'created' | 'updated' | 'unchanged' | 'stale' }
   | {
       readonly kind: 'failed';
-      /** The record's id, where it is known. */
+      /** The record's id, if known. */
       readonly id: string | null;
       readonly problems: readonly (FieldProblem | BatchProblem)[];
     };
 
-/** A reason that is not the record's: its whole batch was not stored, or may have been. */
+/** A reason that lies outside the record: its batch was not stored, or may have been. */
 export interface BatchProblem {
   readonly field: null;
   readonly code: 'not_stored' | 'outcome_unknown';
@@ -44,7 +44,7 @@ const outcomeUnknownWithoutId: BatchProblem = {
     'the batch may or may not have been stored; send the request again with the same Idempotency-Key, for without one it may be stored twice',
 };
 
-/** Records replace themselves; an interaction has no id by which it could. */
+/** A record that is sent again replaces itself; an interaction has no id to do so. */
 export function outcomeUnknownOf(type: UploadType): BatchProblem {
   return type === 'interactions' ? outcomeUnknownWithoutId : outcomeUnknown;
 }

@@ -7,14 +7,14 @@ export interface Overview {
   readonly types: readonly {
     readonly type: string;
     readonly records: number;
-    /** The newest `updated` that was ever stored. */
+    /** The newest `updated` ever stored. */
     readonly newest_updated: string | null;
     readonly last_upload: string | null;
     readonly open_rejections: number;
   }[];
 }
 
-/** What an organisation has, by what was noted as it was stored: nothing is counted. */
+/** Reads the counts that were kept as records were stored; it counts no rows. */
 export async function overviewOf(pool: Pool, organisationId: string): Promise<Overview> {
   const counts = new Map((await countsOf(pool, organisationId)).map((count) => [count.type, count]));
   const rejections = new Map<string, number>();

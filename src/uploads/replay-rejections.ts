@@ -54,9 +54,9 @@ export interface ReplayParts {
 
 export interface Replayed {
   readonly batches: readonly ReplayedBatch[];
-  /** How many of those asked for are among the rejections afterwards; null where that could not be asked. */
+  /** How many matching rejections are left; null if they could not be counted. */
   readonly remaining: number | null;
-  /** Where the next replay can go on; null where each of those asked for has had its turn. */
+  /** Where the next replay continues; null when every matching rejection has been tried. */
   readonly nextCursor: string | null;
 }
 
@@ -64,7 +64,7 @@ export interface ReplayedBatch extends WrittenBatch {
   readonly type: UploadType;
 }
 
-/** A type and one of its rejections: what comes before has had its turn. */
+/** A type and the id of a rejection: everything up to it has been tried. */
 export const replayCursor = {
   ...optional({
     ...text(),
@@ -94,8 +94,8 @@ function placeOf(cursor: string): Place | undefined {
 }
 
 /**
- * Tries rejections again: what passes now is stored and leaves the list, what does not stays with its new reason. Types
- * that others refer to come first, so that what failed together can be put right together.
+ * Replays rejections: those that pass now are stored and removed, the others stay with their new errors. Types that
+ * others refer to come first, so that records which failed together can be repaired in one run.
  */
 export async function replayRejections(
   parts: ReplayParts,
@@ -115,7 +115,7 @@ export async function replayRejections(
     await run.replayType(type, type === from?.type ? from.after : firstUuid, onError);
     if (run.hasStopped) break;
   }
-  // From here on batches are stored: whatever fails now must not read as if they were not.
+  // Batches are stored by now: an error here must not make the replay look as if it had failed.
   const remaining = await countRejections(pool, organisationId, filter).catch((error: unknown) => {
     onError(error);
     return null;
@@ -123,10 +123,10 @@ export async function replayRejections(
   return { batches: run.batches, nextCursor: run.stoppedAt, remaining };
 }
 
-/** One request's worth of replaying, batch by batch. */
+/** One replay request, batch by batch. */
 class ReplayRun {
   readonly batches: ReplayedBatch[] = [];
-  /** Where to go on, once it has stopped before the end. */
+  /** Set if it stopped early: where to continue. */
   stoppedAt: string | null = null;
   hasStopped = false;
   readonly #parts: ReplayParts;
@@ -139,7 +139,7 @@ class ReplayRun {
     this.#replay = replay;
   }
 
-  /** Replays the rejections of a type that come after the one given. */
+  /** Replays the rejections of a type after the given id. */
   async replayType(type: UploadType, from: string, onError: (error: unknown) => void): Promise<void> {
     for (let after: string | undefined = from; after !== undefined; ) {
       if (this.#received === limits.rejectionsPerReplayMax || performance.now() > this.#deadlineMs)
@@ -149,7 +149,7 @@ class ReplayRun {
         if (next === 'busy') return this.#stop(`${type}.${after}`);
         after = next;
       } catch (error) {
-        // Before anything is stored the whole of it can be refused; from then on what is stored has to be told.
+        // While nothing is stored, the whole replay can fail; afterwards the answer must report the stored batches.
         const isRefusal = error instanceof RequestError || isUnavailable(error);
         if (this.batches.length === 0 && isRefusal) throw error;
         onError(error);
@@ -165,8 +165,8 @@ class ReplayRun {
   }
 
   /**
-   * Replays the next batch; returns the last that was tried. While uploads store the same records, one of them may leave
-   * before the batch is committed, which then begins again with half as many.
+   * Replays the next batch and returns the last id tried. An upload may remove one of the rejections before the batch
+   * commits; the batch is then retried with half as many.
    */
   async #replayNext(type: UploadType, after: string): Promise<string | 'busy' | undefined> {
     const most = Math.min(limits.rejectionsPerReplayMax - this.#received, limits.recordsPerBatch);
@@ -230,7 +230,7 @@ class ReplayRun {
     return made.last;
   }
 
-  /** The way of an upload: the records are read within the same bounds, and many of them in a worker thread. */
+  /** Checks the records as an upload would: the same limits, and a worker thread if there are many. */
   async #check(type: UploadType, rejections: readonly StoredRejection[]): Promise<CheckedBatch> {
     const { batches } = await this.#parts.checker.check({
       organisationId: this.#replay.organisationId,
@@ -243,7 +243,7 @@ class ReplayRun {
     return batches[0] as CheckedBatch;
   }
 
-  /** The batch at which a replay ended early: which records it would have held is not known. */
+  /** The batch at which a replay stopped early; its records are unknown. */
   #brokenOff(type: UploadType, error: unknown): ReplayedBatch {
     const answer = batchAnswer({
       number: this.batches.length + 1,
@@ -259,16 +259,16 @@ class ReplayRun {
   }
 }
 
-/** Another replay of the type is at it, and does not finish its batch. */
+/** Another replay of the type is running and does not finish its batch. */
 class Busy extends Error {}
 
-/** An upload stored one of the records meanwhile, or somebody discarded it: what we stored of it was not ours to store. */
+/** An upload stored one of the records meanwhile, or a client discarded it: this replay must not store it. */
 class LeftMeanwhile extends Error {}
 
-/** Why a record was not kept: it cannot be tried again. */
+/** Records with these codes are not kept, so they cannot be replayed. */
 const notKept: readonly string[] = ['record_too_large', 'nested_too_deeply'];
 
-/** The next ones that can be tried again: so many, or as many as have so many bytes together. */
+/** The next rejections that can be replayed, up to `limit` or a total size in bytes. */
 async function listReplayable(
   client: Client,
   organisationId: string,
@@ -284,8 +284,8 @@ async function listReplayable(
 }
 
 /**
- * Lets go of those that did not fail, and gives the others their new reasons. Returns how many more or fewer there are of
- * each kind. One that failed again may have left meanwhile: whoever removed it has counted that.
+ * Deletes the rejections whose records did not fail and gives the others their new errors. Returns the change in count
+ * of each kind. A rejection that failed again may be gone meanwhile: whoever removed it has counted that.
  */
 async function settle(
   client: Client,
@@ -302,7 +302,7 @@ async function settle(
     return newKind === kind_id ? [] : { id, kind: kind_id, newKind };
   });
   if (tried.length === 0) return changes;
-  // All at once: locked in two statements, they could be met by an upload in another order.
+  // Locks all in one statement: with two, an upload could lock them in another order and deadlock.
   const there = await lockRejections(
     client,
     organisationId,
@@ -352,7 +352,7 @@ function headOf(
   };
 }
 
-/** The types, each after those that it refers to. */
+/** The types, each after those it refers to. */
 function inOrderOfReference(): UploadType[] {
   const ordered = new Set<UploadType>();
   const place = (type: UploadType) => {

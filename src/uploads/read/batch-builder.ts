@@ -1,4 +1,4 @@
-// uploads/read/: bytes into checked batches, in worker threads where they are many.
+// uploads/read/: turns bytes into checked batches, in worker threads if there are many bytes.
 
 import { createHash, type Hash } from 'node:crypto';
 import { ObjectReader } from '../../json/object-reader.ts';
@@ -21,49 +21,52 @@ import { PlainReader } from './plain-reader.ts';
 
 /** A record that failed validation. */
 export interface FailedRecord {
-  /** In the batch. */
+  /** The position in the batch. */
   readonly index: number;
   readonly id: string | null;
   readonly problems: readonly FieldProblem[];
 }
 
-/** A batch after the checks that need no database. It holds nothing of what was sent but what will be stored. */
+/** A batch after the checks that need no database. Of the body it holds only what will be stored. */
 export interface CheckedBatch {
   readonly received: number;
   readonly failed: readonly FailedRecord[];
-  /** Of each failed record its JSON, null where it is not kept; its id and its `updated`, null where it has none. */
+  /** For each failed record: its JSON, null if it is not kept; its id and `updated`, null if it has none. */
   readonly failedTexts: Buffer;
   readonly failedIds: Buffer;
   readonly failedUpdated: Buffer;
   /**
-   * The records that passed, a column for each field and, of interactions, one more for the time of the event; and the
-   * index of each in the batch. All buffers here share one piece of memory.
+   * The records that passed: one column per field, for interactions also the event time; `indices` has the index of
+   * each row in the batch. All buffers here share one ArrayBuffer.
    */
   readonly rows: EncodedRows;
   readonly indices: readonly number[];
-  /** The ids that they refer to, each once: an array per reference of the type. */
+  /** The distinct ids they refer to: one array per reference of the type. */
   readonly referenced: readonly Buffer[];
-  /** A few of their own ids. */
+  /** A sample of their own ids. */
   readonly sample: Buffer;
   readonly hasRepeatedIds: boolean;
   readonly warnings: readonly Warning[];
-  /** Of the failed records' fields, whatever their order: what two uploads are compared by. */
+  /** A hash of the failed records' fields, whatever the order of the fields: used to compare two uploads. */
   readonly failedSha256: Uint8Array | undefined;
 }
 
-/** A reference, and the ids of a batch that it names. */
+/** A reference field and the ids that a batch has in it. */
 interface CollectedReference {
   readonly column: ArrayWriter;
   readonly ids: UuidSet;
   readonly where: { readonly column: ArrayWriter; readonly value: Uint8Array } | undefined;
 }
 
-/** Takes the records of a batch one by one and checks them. One builder serves all batches of its type, in turn. */
+/**
+ * Takes the records of a batch one by one and checks them. One builder serves all batches of its type, one after the
+ * other.
+ */
 export class BatchBuilder {
   readonly #check: ReturnType<typeof makeCheck>;
   readonly #fast: PlainReader;
   readonly #slow: ObjectReader;
-  /** Undefined where what is sent has no identifier. */
+  /** Undefined if records are sent without an id. */
   readonly #idField: string | undefined;
   readonly #updatedAt: number;
   readonly #eventAt: number;
@@ -116,7 +119,7 @@ export class BatchBuilder {
     return this.#received;
   }
 
-  /** Takes the record that begins there, if it is plain, and returns where it ends; otherwise -1. */
+  /** The fast path: reads the record at `at` if it is plain, and returns where it ends; otherwise -1. */
   readFast(bytes: Buffer, at: number): number {
     const end = this.#fast.read(bytes, at);
     if (end < 0) return end;
@@ -125,12 +128,12 @@ export class BatchBuilder {
     return end;
   }
 
-  /** Takes whatever begins there, and returns where it ends. It alone says what is wrong with a record. */
+  /** The slow path: reads any value at `at`, and returns where it ends. It alone says what is wrong with a record. */
   readSlowly(bytes: Buffer, at: number): number {
     const { values, repeated, unreadable, end } = this.#slow.read(bytes, at, this.#warnings.unknownField);
     if (unreadable) {
       this.#fail(values, [unreadableRecord[unreadable]]);
-      // Only what was walked through whole is known to be JSON.
+      // Only a value that was read to its end is known to be JSON.
       if (unreadable === 'not_an_object') this.#failedTexts.appendBytes(bytes, at, end);
       else this.#failedTexts.append(null);
       return end;
@@ -211,8 +214,8 @@ export class BatchBuilder {
 }
 
 /**
- * A builder for each type. Whoever reads uploads, one at a time, keeps its own: making one for each body took 60
- * microseconds, as long as two small records.
+ * One builder per type. Each thread keeps its own: making one for each body took 60 microseconds, as long as two small
+ * records.
  */
 export type Builders = (type: UploadType) => BatchBuilder;
 
@@ -220,7 +223,7 @@ export function makeBuilders(): Builders {
   return perType((type: UploadType) => new BatchBuilder(type));
 }
 
-/** The arrays side by side in memory of their own, for the builder writes the next batch where this one is. */
+/** Copies the arrays into one new ArrayBuffer, because the builder reuses its memory for the next batch. */
 function copyTogether(arrays: readonly Buffer[]): Buffer[] {
   const all = new ArrayBuffer(arrays.reduce((sum, { length }) => sum + length, 0));
   let at = 0;

@@ -16,25 +16,25 @@ export interface CheckTask {
   readonly wantsHash: boolean;
 }
 
-/** A refusal travels as a value, for an error would arrive without its class. */
+/** A refusal is returned as a value: an error would lose its class between threads. */
 export type CheckResult =
   | { readonly batches: readonly PackedBatch[]; readonly bodySha256: Uint8Array | undefined }
   | { readonly refused: { code: RequestErrorCode; message: string; details: readonly Detail[] | undefined } };
 
-/** This thread's. */
+/** One set per thread. */
 const builders = makeBuilders();
 
-// While this thread is busy, whoever waits for a short answer goes first. With four uploaders it takes a third off the
-// 99th percentile of interactions, and nothing off the uploads. Only on Linux is it the thread's alone.
+// Lowers this thread's priority, so that short requests go first. With four uploaders this takes a third off the 99th
+// percentile of interactions and costs uploads nothing. Only Linux sets the priority of a single thread.
 if (process.platform === 'linux') {
   try {
     setPriority(constants.priority.PRIORITY_BELOW_NORMAL);
   } catch {
-    // A sandbox may forbid it; uploads are then checked at the usual priority.
+    // A sandbox may forbid it; uploads are then checked at normal priority.
   }
 }
 
-/** What a worker thread runs. Memory is handed over in both directions, and what is not needed any more is freed. */
+/** Runs in a worker thread. Buffers are transferred both ways, and freed when no longer needed. */
 export default function check({ type, body, recordsMax, isLines, wantsHash }: CheckTask): CheckResult {
   try {
     const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength);

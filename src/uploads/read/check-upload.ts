@@ -21,8 +21,9 @@ import { WarningCounter } from '../../registry/warnings.ts';
 import type { BatchBuilder, Builders, CheckedBatch } from './batch-builder.ts';
 
 /**
- * All of an upload that needs no database: reads the body in one pass, record by record, checks each and cuts them into
- * batches. All of it before the first batch is stored, so that nothing of the body lives on while the database works.
+ * Everything about an upload that needs no database: reads the body in one pass, record by record, checks each, and
+ * cuts them into batches. It finishes before the first batch is stored, so the body is not in memory while the database
+ * works.
  */
 export function checkUpload(
   builders: Builders,
@@ -40,13 +41,13 @@ export function checkUpload(
 }
 
 export interface CheckOptions {
-  /** Whether the body is one record a line (NDJSON), without an object around them. */
+  /** Whether the body is NDJSON: one record per line, without an object around them. */
   readonly isLines?: boolean;
   readonly mayReadFast?: boolean;
   readonly wantsHash?: boolean;
 }
 
-/** What two uploads are compared by: the records as they would be stored, in their order, and the fields of those that fail. */
+/** The hash by which two uploads are compared: of the records as stored, in order, and of the fields of failed ones. */
 export function hashBatches(batches: readonly CheckedBatch[]): Buffer {
   const hash = createHash('sha256');
   for (const { rows, indices, failedSha256, received } of batches) {
@@ -67,7 +68,7 @@ class UploadReader {
   readonly #beside = new WarningCounter();
   #besideBytes = 0;
   #hasRecords = false;
-  /** Told once the rest is known to be JSON. */
+  /** Thrown at the end, when the rest is known to be JSON. */
   #problem: RequestError | undefined;
 
   constructor(batches: Batches, body: Buffer, recordsMax: number, mayReadFast: boolean) {
@@ -145,7 +146,7 @@ class UploadReader {
   }
 
   #readRecord(at: number, count: number): number {
-    // Told as soon as it is met: what follows is not even looked at.
+    // Thrown at once: the rest of the body is not read.
     if (count > this.#recordsMax) throw tooManyRecords(this.#recordsMax);
     const batch = this.#batches.next();
     const fastEnd = this.#mayReadFast ? batch.readFast(this.#body, at) : -1;
@@ -159,7 +160,7 @@ class UploadReader {
   }
 }
 
-/** Hands each record the builder of its batch. */
+/** Cuts records into batches. */
 class Batches {
   readonly #builder: BatchBuilder;
   readonly #now = new Date();
@@ -180,7 +181,7 @@ class Batches {
     return this.#builder;
   }
 
-  /** What stands beside the records is warned of with the first batch. */
+  /** Warnings about members beside `records` go into the first batch. */
   finish(beside: WarningCounter): CheckedBatch[] {
     return [...this.#done, this.#builder.finish()].map((batch, at) =>
       at === 0 ? { ...batch, warnings: [...beside.list(), ...batch.warnings] } : batch,

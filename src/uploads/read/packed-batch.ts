@@ -1,12 +1,14 @@
 import type { CheckedBatch } from './batch-builder.ts';
 
-/** A checked batch on its way between threads: the memory that its buffers share, its indices as a typed array. */
+/** A checked batch on its way between threads: the memory that its buffers share, and its indices as a typed array. */
 export interface PackedBatch
   extends Pick<CheckedBatch, 'received' | 'failed' | 'hasRepeatedIds' | 'warnings' | 'failedSha256'> {
   readonly count: number;
   readonly indices: Int32Array;
   readonly memory: ArrayBuffer;
-  /** Of the failed records' texts, ids and times, the sample, the columns and the referenced ids, in this order. */
+  /**
+   * The lengths of the buffers in `memory`: texts, ids and times of failed records, sample, columns, referenced ids.
+   */
   readonly lengths: readonly number[];
   readonly columns: number;
 }

@@ -7,10 +7,9 @@ import { eventTime } from '../../registry/interaction.ts';
 import { type Instant, readDateBytes, readDateTimeBytes } from '../../registry/times.ts';
 
 /**
- * Reads records straight from the bytes of a body into the arrays that are sent to PostgreSQL, without making an object
- * or a string of them: the fast path. Nearly every record is plain: known fields, each once, no escapes, good values. One
- * that is not is left for the slow path, which alone decides what is wrong with a record; a property test holds the two
- * against each other.
+ * The fast path: reads records from the bytes of a body straight into the arrays for PostgreSQL, without making an
+ * object or a string. Nearly every record is plain: known fields, each once, no escapes, good values. All others take
+ * the slow path, which alone decides what is wrong with a record; a property test compares the two.
  */
 export class PlainReader {
   readonly #fields: readonly PlainField[];
@@ -20,12 +19,12 @@ export class PlainReader {
   #bytes: Uint8Array = new Uint8Array();
   #view = viewOf(this.#bytes);
   #at = 0;
-  /** The bits of the fields that have been read and written. */
+  /** A bit for each field that has been read and appended. */
   #seen = 0;
   readonly #capitals = new Uint8Array(2);
-  /** What `updated` was in the last record. */
+  /** `updated` of the last record. */
   updated: Instant | null = null;
-  /** The instant that `event_timestamp` named in the last interaction. */
+  /** The instant in `event_timestamp` of the last interaction. */
   eventTime: Instant | null = null;
 
   constructor(fields: Readonly<Record<string, Field>>, columns: readonly ArrayWriter[]) {
@@ -35,9 +34,7 @@ export class PlainReader {
     this.#required = this.#fields.reduce((bits, { bit, required }) => (required ? bits | bit : bits), 0);
   }
 
-  /**
-   * Reads the record that begins at `at` and returns where it ends; -1 where it is not plain, with nothing written.
-   */
+  /** Reads the record at `at` and returns where it ends; -1 if it is not plain, with nothing written. */
   read(bytes: Uint8Array, at: number): number {
     if (bytes !== this.#bytes) {
       this.#bytes = bytes;
@@ -73,7 +70,7 @@ export class PlainReader {
     return this.#seen === this.#all || this.#fillIn();
   }
 
-  /** Records of one export have their fields in one order, so the field after the last is tried first. */
+  /** Records of one export have their fields in the same order, so the next field in order is tried first. */
   #readName(expected: number): PlainField | undefined {
     const next = this.#fields[expected];
     if (next && this.#isName(next)) return next;
@@ -162,7 +159,7 @@ export class PlainReader {
         const instant = readDateTimeBytes(bytes, from, end);
         if (instant === undefined) return false;
         this.eventTime = instant;
-        // It is stored as the JSON that it is, in its quotes.
+        // Stored as JSON, so with its quotes.
         column.appendBytes(bytes, from - 1, end + 1);
         return true;
       }
@@ -184,8 +181,8 @@ export class PlainReader {
   }
 
   /**
-   * Digits with or without decimals, 15 at the most: so many are exact in a double, and so is the quotient of two exact
-   * numbers as near as a double can be. Others are for the slow path.
+   * Reads at most 15 digits, with or without decimals: a double holds that many exactly, and the quotient of two exact
+   * numbers is rounded correctly. The slow path reads the others.
    */
   #readNumber(): number | undefined {
     const bytes = this.#bytes;
@@ -203,7 +200,7 @@ export class PlainReader {
         digits = digits * 10 + (bytes[at] as number) - zero;
       if (decimals === 0) return undefined;
     }
-    // An exponent, or anything else that is no end of a number, is met where a comma is expected.
+    // An exponent, or any other byte that cannot follow a number, fails where a comma is expected.
     if (whole + decimals > 15) return undefined;
     this.#at = at;
     const value = digits / (powersOfTen[decimals] as number);
@@ -222,15 +219,14 @@ export class PlainReader {
   }
 }
 
-/** As many bits as an integer has for which `&` and `|` are plain. */
+/** The bits that fit into a non-negative 32-bit integer, for `&` and `|`. */
 const maskMax = 2 ** 31 - 1;
 
 interface PlainField {
   readonly at: number;
   readonly bit: number;
-  /** Its name in quotes, as bytes. */
   readonly quoted: Uint8Array;
-  /** The same, four bytes at a time, as far as that goes. */
+  /** `quoted` as 32-bit words, without the remainder. */
   readonly words: Int32Array;
   readonly plain: Plain | { readonly kind: 'other' };
   readonly required: boolean;
@@ -277,8 +273,8 @@ function isLetter(byte: number): boolean {
 }
 
 /**
- * Where the quote stands that ends a string; -1 if the string has escapes or what may not be in one. Dates and date-times
- * have usual lengths, and nothing that does not belong into them survives being read.
+ * The index of the closing quote; -1 if the string has escapes or forbidden characters. Dates and date-times are first
+ * tried at their usual lengths: their parsers reject any wrong character in between.
  */
 function endOfPlain(kind: PlainField['plain']['kind'], bytes: Uint8Array, from: number): number {
   if (kind === 'dateTime' || kind === 'eventTimestamp') {

@@ -16,21 +16,20 @@ export interface CheckedUpload {
   readonly bodySha256: Buffer | undefined;
 }
 
-/** An upload to be checked. */
 export interface Unchecked {
   readonly organisationId: string;
   readonly type: UploadType;
   readonly body: Buffer | undefined;
   readonly recordsMax: number;
-  /** Whether it is one record a line. */
+  /** Whether it is NDJSON. */
   readonly isLines: boolean;
-  /** Whether it is to be compared with another. */
+  /** Whether it will be compared with an earlier upload. */
   readonly wantsHash: boolean;
 }
 
 /**
- * Checks uploads, large ones in worker threads: reading 5,000 records takes long enough to be felt by everyone else's
- * requests. Small ones are checked one to a turn of the event loop, so that a hundred that arrive together do not stop it.
+ * Checks uploads, large ones in worker threads: reading 5,000 records would hold up the event loop noticeably. Small
+ * ones are checked one per turn of the event loop, so a hundred that arrive together do not block it.
  */
 export class UploadChecker {
   readonly #threads: Piscina<CheckTask, CheckResult>;
