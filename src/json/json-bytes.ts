@@ -1,8 +1,8 @@
-// json/: bounded reading of JSON from its bytes. Pure.
+// json/: reads JSON from its bytes, within bounds. Pure.
 
 /**
- * Walking through the bytes of JSON without making values of them. The work is linear in the bytes, whatever they hold,
- * and nothing is allocated. The bytes are known to be UTF-8.
+ * Walks through the bytes of JSON without making values. The work is linear in the bytes, whatever they hold, and
+ * nothing is allocated. The caller has checked that the bytes are UTF-8.
  */
 
 export const quote = 0x22;
@@ -15,7 +15,7 @@ export const openBrace = 0x7b;
 export const closeBrace = 0x7d;
 export const newline = 0x0a;
 
-/** Bytes that are not JSON. `at` is the first one that does not fit; the length of the bytes where they end too early. */
+/** Bytes that are not JSON. `at` is the first wrong byte, or the length if the bytes end too early. */
 export class JsonFault extends Error {
   readonly at: number;
 
@@ -27,24 +27,24 @@ export class JsonFault extends Error {
 
 export function skipSpace(bytes: Uint8Array, from: number): number {
   let at = from;
-  // Nearly always there is none.
+  // Fast exit: usually there is none.
   if ((bytes[at] as number) > 0x20) return at;
   while (bytes[at] === 0x20 || bytes[at] === 0x0a || bytes[at] === 0x0d || bytes[at] === 0x09) at++;
   return at;
 }
 
-/** The same up to the end of the line, which is left to be read. */
+/** Skips space up to the end of the line, but not the newline. */
 export function skipRestOfLine(bytes: Uint8Array, from: number): number {
   let at = from;
   while (bytes[at] === 0x20 || bytes[at] === 0x0d || bytes[at] === 0x09) at++;
   return at;
 }
 
-/** The end of the value that begins at `from`; -1 if it is nested more than `depthMax` levels deep, 32 at most. */
+/** The end of the value at `from`; -1 if it is nested more than `depthMax` levels deep, at most 32. */
 export function endOfValue(bytes: Uint8Array, from: number, depthMax: number): number {
   let at = from;
   let depth = 0;
-  // One bit for each level, the innermost last: whether it is an object.
+  // One bit per level, the innermost lowest: 1 for an object, 0 for an array.
   let objects = 0;
   for (;;) {
     const first = bytes[at];
@@ -78,7 +78,7 @@ function closerOf(objects: number): number {
   return objects & 1 ? closeBrace : closeBracket;
 }
 
-/** Where the value of a member begins: after its name, the colon and the space around it. */
+/** Where a member's value begins: after its name, the colon and any space. */
 export function endOfName(bytes: Uint8Array, from: number): number {
   if (bytes[from] !== quote) throw new JsonFault(Math.min(from, bytes.length));
   const at = skipSpace(bytes, endOfString(bytes, from));
@@ -102,7 +102,7 @@ export function endOfScalar(bytes: Uint8Array, from: number): number {
   }
 }
 
-/** The end of the string whose first quote is at `from`: after its last quote. */
+/** The end of the string whose opening quote is at `from`: after its closing quote. */
 export function endOfString(bytes: Uint8Array, from: number): number {
   let at = from + 1;
   for (;;) {
@@ -117,7 +117,7 @@ export function endOfString(bytes: Uint8Array, from: number): number {
   }
 }
 
-/** Bytes that end a string, begin an escape or may not be in one. */
+/** Bytes that end a string, begin an escape, or may not be in a string. */
 export const isSpecial = new Uint8Array(256).fill(1, 0, 0x20);
 isSpecial[quote] = 1;
 isSpecial[backslash] = 1;
@@ -147,7 +147,7 @@ function endOfNumber(bytes: Uint8Array, from: number): number {
   return at;
 }
 
-/** There has to be one at least. */
+/** Requires at least one digit. */
 function endOfDigits(bytes: Uint8Array, from: number): number {
   let at = from;
   while ((bytes[at] as number) >= 0x30 && (bytes[at] as number) <= 0x39) at++;
@@ -156,8 +156,8 @@ function endOfDigits(bytes: Uint8Array, from: number): number {
 }
 
 /**
- * The end of a value of any depth, found by its brackets and quotes alone: for what will not be read, so need not be
- * sound inside.
+ * The end of a value of any depth, found by brackets and quotes alone. The inside is not checked, so only for values
+ * that will not be read.
  */
 export function endOfBrackets(bytes: Uint8Array, from: number): number {
   let depth = 0;

@@ -16,12 +16,12 @@ function read(text: string) {
   return { ...result, unknown };
 }
 
-/** The values of all fields, where only the first ones are there. */
+/** The values of all fields when only the first ones are present. */
 function valuesOf(...first: unknown[]) {
   return names.map((_, at) => first[at]);
 }
 
-/** What JSON.parse makes of it, as a reader would say it; undefined where it is not JSON. */
+/** What JSON.parse makes of it, in the form of a reader's result; undefined if it is not JSON. */
 function oracle(text: string) {
   let parsed: unknown;
   try {

@@ -15,25 +15,24 @@ import {
   skipSpace,
 } from './json-bytes.ts';
 
-/** What keeps an object from being read. */
+/** Why an object cannot be read. */
 export type Unreadable = 'not_an_object' | 'nested_too_deeply' | 'too_many_fields' | 'too_large';
 
-/** An object as it was sent. */
 export interface ReadObject {
   readonly end: number;
-  /** Of each known field, by its position: a string, number, boolean or null; `nested`; undefined where it is absent. */
+  /** One for each known field: a string, number, boolean or null; `nested`; undefined if absent. */
   readonly values: readonly unknown[];
-  /** Positions of known fields that came more than once. */
+  /** Positions of known fields that occur more than once. */
   readonly repeated: readonly number[];
   readonly unreadable: Unreadable | undefined;
 }
 
-/** Stands for an array or an object: no field is one, so nothing is made of it. */
+/** Stands for any array or object: no field is one, so they are not parsed. */
 export const nested = Object.freeze({});
 
 /**
- * Reads flat objects from the bytes of JSON. The work is linear in the bytes and what is allocated is bounded, whatever
- * they hold: JSON.parse makes 11 million objects, 1.3 GB, of 32 MB of `{},{},…`.
+ * Reads flat objects from the bytes of JSON. Its work is linear in the bytes and its memory bounded, whatever they
+ * hold: JSON.parse makes 11 million objects, 1.3 GB, of 32 MB of `{},{},…`.
  */
 export class ObjectReader {
   readonly #positions: ReadonlyMap<string, number>;
@@ -42,7 +41,7 @@ export class ObjectReader {
     this.#positions = new Map(names.map((name, position) => [name, position]));
   }
 
-  /** Reads the value that begins at `from`. Throws a JsonFault where it is not JSON. */
+  /** Reads the value at `from`. Throws a JsonFault if it is not JSON. */
   read(bytes: Buffer, from: number, onUnknownField: (name: string) => void): ReadObject {
     const values: unknown[] = new Array(this.#positions.size);
     const repeated: number[] = [];
@@ -77,7 +76,7 @@ export class ObjectReader {
     return { end: at + 1, values, repeated, unreadable };
   }
 
-  /** The position of the field whose name begins there; undefined where there is no such field. */
+  /** The position of the field whose name is at `at`; undefined if the name is unknown. */
   #position(bytes: Buffer, at: number, onUnknownField: (name: string) => void): number | undefined {
     const name = nameAt(bytes, at);
     const position = this.#positions.get(name);
@@ -86,27 +85,29 @@ export class ObjectReader {
   }
 }
 
-/** Walks over what is no object. */
+/** Skips a value that is not an object. */
 function readOther(bytes: Buffer, from: number): Pick<ReadObject, 'end' | 'unreadable'> {
   const end = endOfValue(bytes, from, limits.recordDepthMax);
   if (end < 0) return { end: endOfBrackets(bytes, from), unreadable: 'nested_too_deeply' };
   return { end, unreadable: end - from > limits.recordBytesMax ? 'too_large' : 'not_an_object' };
 }
 
-/** A value that takes more bytes than a record may is not looked at: its record is too large. */
+/** A value larger than a record may be is not parsed: its record is too large. */
 function scalarAt(bytes: Buffer, from: number, end: number): unknown {
   if (end - from > limits.recordBytesMax) return nested;
   return bytes[from] === quote ? stringAt(bytes, from, end) : JSON.parse(bytes.toString('latin1', from, end));
 }
 
-/** The string whose quotes are at `from` and before `end`. */
+/** The string from the quote at `from` to the quote before `end`. */
 function stringAt(bytes: Buffer, from: number, end: number): string {
   for (let at = from + 1; at < end; at++)
     if (bytes[at] === backslash) return JSON.parse(bytes.toString('utf8', from, end)) as string;
   return bytes.toString('utf8', from + 1, end - 1);
 }
 
-/** The name whose quote is at `from`. No field has a long one: of such a name the beginning is enough, to be shown. */
+/**
+ * The name whose opening quote is at `from`. No known field has a long name, so a long one is cut; it is only shown.
+ */
 export function nameAt(bytes: Buffer, from: number): string {
   const end = endOfString(bytes, from);
   return end - from <= limits.fieldNameBytesMax

@@ -3,7 +3,7 @@ import { RequestError } from '../errors.ts';
 import { limits } from '../limits.ts';
 import { endOfValue, JsonFault, newline, skipSpace } from './json-bytes.ts';
 
-/** Parses a small JSON body whole. Bodies without a small bound are read piece by piece instead. */
+/** Parses a small JSON body whole. Larger bodies are read record by record instead. */
 export function parseBody(bytes: Buffer): unknown {
   const from = startOfJson(bytes);
   const end = findingFault(bytes, () => {
@@ -14,21 +14,21 @@ export function parseBody(bytes: Buffer): unknown {
   return JSON.parse(bytes.toString('utf8', from, end));
 }
 
-/** Where the first value begins, once the bytes are known to be UTF-8: a byte replaced in silence would be data lost. */
+/** Where the first value begins. Checks that the bytes are UTF-8: silently replacing a bad byte would lose data. */
 export function startOfJson(bytes: Buffer): number {
   if (!isUtf8(bytes)) throw new RequestError('malformed_utf8');
   const hasMark = bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf;
   return skipSpace(bytes, hasMark ? 3 : 0);
 }
 
-/** Nothing but space may follow the value that ended. */
+/** Only space may follow the value. */
 export function endOfBody(bytes: Buffer, valueEnd: number): number {
   const end = skipSpace(bytes, valueEnd);
   if (end < bytes.length) throw new JsonFault(end);
   return end;
 }
 
-/** Runs `read`; where it meets bytes that are not JSON, the answer says at which byte. */
+/** Runs `read`; if the bytes are not JSON, the error says at which byte. */
 export function findingFault<T>(bytes: Buffer, read: () => T): T {
   try {
     return read();
@@ -41,7 +41,7 @@ export function findingFault<T>(bytes: Buffer, read: () => T): T {
   }
 }
 
-/** The same for a body of lines; the answer says in which line. */
+/** The same for NDJSON; the error says in which line. */
 export function findingFaultInLine<T>(bytes: Buffer, read: () => T): T {
   try {
     return read();
