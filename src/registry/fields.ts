@@ -1,10 +1,10 @@
-// registry/: what a record is: kinds of field, the record types, checks. Pure.
+// registry/: what a record is: kinds of field, record types, checks. Pure.
 
 import { type Static, type TSchema, Type } from 'typebox';
 import { limits } from '../limits.ts';
 import { readDate, readDateTime } from './times.ts';
 
-/** What a field's value becomes once checked: what the column stores. Days and instants are counts; see times.ts. */
+/** A checked value as its column stores it. Days and instants are counts; see times.ts. */
 export type Scalar = string | number | bigint | boolean;
 
 /** Why a value failed. One object per reason and field kind, so a failure allocates nothing. */
@@ -32,20 +32,19 @@ export type ProblemCode = (typeof problemCodes)[number];
 export type ColumnType = 'uuid' | 'text' | 'date' | 'timestamptz' | 'numeric' | 'float8' | 'bool' | 'jsonb';
 
 /**
- * One field of a record. `schema` is what openapi.json publishes; `read` checks a value that is present and
- * returns it as it will be stored. Both live here, side by side, so that they say the same; a property test
- * holds them against each other.
+ * One field of a record. `schema` is published in openapi.json; `read` checks a value that is present and returns it as
+ * it will be stored. They stand side by side so that they agree; a property test compares them.
  */
 export interface Field<S extends TSchema = TSchema, R extends boolean = boolean> {
   readonly schema: S;
   readonly column: ColumnType;
   readonly read: (value: unknown) => Scalar | Problem;
   readonly required: R;
-  /** The type that must already hold this id, where the specification's dependency table names one. */
+  /** The type that must already hold this id, if the specification's dependency table names one. */
   readonly references?: string;
   /** What an omitted value is stored as; default null. */
   readonly fallback?: Scalar;
-  /** How its value may be read from the bytes of a body, where it is written in the usual way; see plain-reader.ts. */
+  /** How the fast path reads its value from the bytes of a body; see plain-reader.ts. */
   readonly plain?: Plain;
 }
 
@@ -73,14 +72,17 @@ const notUuid: Problem = {
   message: 'must be a UUID of hyphenated hexadecimal digits, such as 5f0c2d3e-8a41-4c5b-9d77-2b1e6f8a9c01',
 };
 
-/** What a character is in a UUID: a digit or small letter, a capital, or neither. */
+/** The kinds of hexadecimal digit; 0 is none. */
 const lower = 1;
 const upper = 2;
 const hexKind = new Uint8Array(128);
 for (const character of '0123456789abcdef') hexKind[character.charCodeAt(0)] = lower;
 for (const character of 'ABCDEF') hexKind[character.charCodeAt(0)] = upper;
 
-/** The UUID in small letters, or undefined. A pattern takes 2.7 times as long, and a record has up to five of them. */
+/**
+ * The UUID in lower case, or undefined. A regular expression takes 2.7 times as long, and a record has up to five
+ * UUIDs.
+ */
 export function readUuid(value: string): string | undefined {
   if (value.length !== 36 || !isHyphenated(value)) return undefined;
   let seen = 0;
@@ -124,11 +126,11 @@ export function uuid(options: Description = {}) {
   } satisfies Field;
 }
 
-/** A UUID that must already be stored as a record of the type named. */
+/** A UUID that must be the id of a stored record of this type. */
 export function reference<T extends string>(references: T, options: Description = {}) {
   const description = options.description ?? `must reference an existing record of \`${references}\``;
   const field = uuid({ description });
-  // For programs: tools that upload files take from it what goes first.
+  // For programs: upload tools read from it which types go first.
   return { ...field, schema: { ...field.schema, 'x-references': references }, references } satisfies Field;
 }
 
@@ -136,7 +138,7 @@ const badCharacters: Problem = {
   code: 'invalid_characters',
   message: 'must not contain a NUL character or half of a surrogate pair',
 };
-/** Half of a surrogate pair cannot be written in UTF-8, so a pattern need not name it. */
+/** UTF-8 cannot encode half of a surrogate pair, so the pattern need not exclude it. */
 const withoutNul = '^[^\\u0000]*$';
 
 export function text(options: Description & { codePointsMax?: number } = {}) {
@@ -145,7 +147,7 @@ export function text(options: Description & { codePointsMax?: number } = {}) {
   return {
     schema: Type.String({ minLength: 1, maxLength: codePointsMax, pattern: withoutNul, ...rest }),
     column: 'text',
-    // As many bytes are never more characters.
+    // A text never has more characters than bytes.
     plain: { kind: 'text', bytesMax: codePointsMax },
     required: true,
     read(value) {
@@ -186,7 +188,7 @@ const noSuchDay: Problem = {
   message: 'names a day that the calendar does not have; check its year, month and day',
 };
 
-/** Whether it is written well, but for a day like the 30th of February. */
+/** Whether only the day is wrong, such as the 30th of February. */
 function namesNoDay(value: string): boolean {
   return /^\d{4}-\d\d-\d\d($|T)/i.test(value) && readDate(value.slice(0, 10)) === undefined;
 }
@@ -237,12 +239,12 @@ interface Range {
   readonly maximum?: number;
 }
 
-/** A sum of money or a rate: kept as a decimal, so that sums add up. */
+/** Money or a rate: stored as a decimal, so that sums add up. */
 export function amount(options: Range & Description = {}) {
   return { ...number(options), column: 'numeric' } satisfies Field;
 }
 
-/** A measurement: kept as the double that JSON gives. */
+/** A measurement: stored as JSON's double. */
 export function number(options: Range & Description = {}) {
   const { minimum = -Infinity, exclusiveMinimum = -Infinity, maximum = Infinity } = options;
   const outOfRange: Problem = { code: 'out_of_range', message: `must be ${describeRange(options)}` };
@@ -255,7 +257,7 @@ export function number(options: Range & Description = {}) {
       if (typeof value !== 'number') return wantsNumber;
       if (!Number.isFinite(value)) return notFinite;
       if (value < minimum || value > maximum || value <= exclusiveMinimum) return outOfRange;
-      return value === 0 ? 0 : value; // JSON has a negative zero; a stored amount has not.
+      return value === 0 ? 0 : value; // JSON has a negative zero; a stored amount does not.
     },
   } satisfies Field;
 }
@@ -270,7 +272,7 @@ function describeRange({ minimum, exclusiveMinimum, maximum }: Range): string {
   return bounds.flat().join(' and ') || 'a number';
 }
 
-/** A whole number written in digits, as a query parameter is. */
+/** A whole number in digits, as in a query parameter. */
 export function integer(options: { minimum: number; maximum: number } & Description) {
   const { minimum, maximum } = options;
   const outOfRange: Problem = {
@@ -290,7 +292,7 @@ export function integer(options: { minimum: number; maximum: number } & Descript
 
 const notFlag: Problem = { code: 'invalid_value', message: 'must be true or false' };
 
-/** True or false written as a word, as a query parameter is. */
+/** `true` or `false` as a word, as in a query parameter. */
 export function flag(options: Description & { readonly examples?: readonly boolean[] } = {}) {
   return {
     schema: Type.Boolean({ ...options }),
@@ -330,7 +332,7 @@ export function oneOf<const V extends string>(values: readonly V[], options: Des
   } satisfies Field;
 }
 
-/** The same field, but it may be omitted, null, or an empty string: a value, and not the same as none. */
+/** The same field, but it may be omitted, null, or an empty string, which is a value and differs from null. */
 export function optional<F extends Field>(field: F): Omit<F, 'required'> & { required: false } {
   const { minLength: _, ...schema } = field.schema as TSchema & Nullable;
   const types = Array.isArray(schema.type) ? schema.type : [schema.type];
@@ -342,7 +344,7 @@ export function optional<F extends Field>(field: F): Omit<F, 'required'> & { req
   return { ...field, schema: nullable, required: false, read: readOptional(field) };
 }
 
-/** An export writes an empty cell as an empty string; where that is no value, what to do is worth saying. */
+/** Exports write an empty cell as an empty string; for fields where that is invalid, the message says what to do. */
 function readOptional({ read }: Field): Field['read'] {
   const ofEmpty = read('');
   if (!isProblem(ofEmpty)) return read;

@@ -4,7 +4,7 @@ import { type Field, oneOf, optional, type Problem, type RecordOf, reference, te
 import type { ResourceType } from './resources.ts';
 import { type Instant, instantOf, latestMs, readDateTime } from './times.ts';
 
-/** Which type of record holds the items of each kind. */
+/** The record type of each item type. */
 export const itemTypes = {
   TAG: 'tags',
   OFFER: 'offers',
@@ -41,14 +41,14 @@ function eventTimestamp() {
   } satisfies Field;
 }
 
-/** The instant that an `event_timestamp` names; undefined if it names none. */
+/** The instant of an `event_timestamp`, or undefined. */
 export function eventTime(sent: number | string): Instant | undefined {
   if (typeof sent === 'string') return readDateTime(sent);
   if (!Number.isInteger(sent) || sent <= 0) return undefined;
   return instantOf(sent < limits.epochSecondsEnd ? sent * 1_000 : sent);
 }
 
-/** One user's interaction with one item. It has no identifier of its own until it is stored, and is never changed. */
+/** One user's interaction with one item. It gets its id when it is stored, and never changes. */
 export const interaction = {
   interaction_type: oneOf(['FILTER_CLICK', 'SHARE', 'PAGE_VIEW', 'DISCOUNT_CODE']),
   user_id: optional(

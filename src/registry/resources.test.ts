@@ -6,7 +6,6 @@ import { interaction, interactionExample } from './interaction.ts';
 import { idFieldOf, type Resource, referencesOf, resources, resourceTypes } from './resources.ts';
 import { makeCheck } from './validate.ts';
 
-/** What is wrong with a record, if anything. */
 function problemsOf(fields: Resource['fields'], record: object) {
   const sent: Readonly<Record<string, unknown>> = { ...record };
   expect(Object.keys(sent).filter((name) => !(name in fields))).toEqual([]);
@@ -76,7 +75,7 @@ it('the example of an interaction passes its check', () => {
   expect(problemsOf(interaction, interactionExample)).toBeUndefined();
 });
 
-/** What JSON can hold, with the values that are nearly right more often than chance would have it. */
+/** Any JSON value, with nearly valid ones more often than by chance. */
 const anyJson = fc.oneof(
   fc.jsonValue(),
   fc.uuid(),
@@ -118,12 +117,12 @@ it.each(published)('the published schema of %s and the check that is run accept 
   const schema = Compile(field.schema);
   fc.assert(
     fc.property(anyJson, (value) => {
-      // How null, empty and missing are taken is the record's affair, not the field's; that a text may hold no NUL is
-      // beyond what a schema can say.
+      // The record, not the field, decides about null, empty and missing values; and a schema cannot exclude NUL from a
+      // text.
       fc.pre(value !== null && value !== '' && !(typeof value === 'string' && value.includes('\0')));
       const accepted = !isProblem(field.read(value));
       const published = schema.Check(value);
-      // A date-time may come without its offset or its seconds, which the standard format does not know.
+      // A date-time may omit its offset or its seconds, which the standard format does not allow.
       const wider = field.column === 'timestamptz' || field.column === 'jsonb';
       expect(accepted).toBe(wider && accepted ? true : published);
     }),

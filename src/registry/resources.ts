@@ -15,21 +15,21 @@ import {
   uuid,
 } from './fields.ts';
 
-/** One kind of record. Its first field is its identifier. */
+/** One record type. Its first field is its identifier. */
 export interface Resource<F extends Record<string, Field> = Record<string, Field>> {
-  /** One of them, in words: for messages and for the API reference. */
+  /** The type's name in the singular, for messages and for the API reference. */
   readonly singular: string;
   readonly fields: F;
-  /** A good record: shown in the API reference and really sent by a test. */
+  /** A valid record: shown in the API reference and sent by a test. */
   readonly example: RecordOf<F>;
 }
 
-/** Holds the example against the fields; there is nothing else to it. */
+/** Only checks the type of the example against the fields. */
 function resource<F extends Record<string, Field>>(definition: Resource<F>): Resource<F> {
   return definition;
 }
 
-/** Whose field names end every record type, in this order. */
+/** The last fields of every record type, in this order. */
 const lifecycle = {
   created: optional(dateTime({ description: 'when the record was created, as its source says' })),
   updated: optional(
@@ -257,7 +257,6 @@ export type ResourceType = keyof typeof resources;
 
 export const resourceTypes = Object.keys(resources) as ResourceType[];
 
-/** The field that identifies a record of this type: its first. */
 export function idFieldOf(type: ResourceType): string {
   const [id] = Object.keys(resources[type].fields);
   if (id === undefined) throw new Error(`the type ${type} has no fields`);
@@ -266,7 +265,7 @@ export function idFieldOf(type: ResourceType): string {
 
 export interface Reference {
   readonly field: string;
-  /** Where the field's value stands in a row. */
+  /** The field's position in a row. */
   readonly position: number;
   readonly type: ResourceType;
 }
@@ -279,7 +278,7 @@ export function referencesOf(type: ResourceType): Reference[] {
   );
 }
 
-/** What is said of an id that refers to nothing of the type. */
+/** The problem of a missing reference. */
 export function referenceNotFound(type: ResourceType): Problem {
   const message = `refers to no ${resources[type].singular} that exists; upload it to /v1/data/${type} first`;
   return { code: 'reference_not_found', message };

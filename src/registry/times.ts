@@ -1,35 +1,38 @@
 /**
- * Calendar and clock as they arrive in JSON, brought into the form that is stored: days and microseconds since the start
- * of the year 2000 in UTC, which is how PostgreSQL counts.
+ * Converts dates and times from JSON to the stored form: days and microseconds since the start of 2000 in UTC, as
+ * PostgreSQL counts.
  */
 
 const epochMs = Date.UTC(2000, 0, 1);
 const dayMs = 86_400_000;
 const daysInMonth = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
 
-/** First and last instant that a year of four digits can name. */
+/** The first and last instant with a four-digit year. */
 const earliestMs = epochMs - 730_119 * dayMs;
 export const latestMs = Date.UTC(9999, 11, 31, 23, 59, 59, 999);
 
 /** Microseconds since 2000; a bigint where a number would not be exact, before 1715 and after 2285. */
 export type Instant = number | bigint;
 
-/** Days since 2000, or undefined when the calendar has no such day. */
+/** Days since 2000, or undefined if the calendar has no such day. */
 export function readDate(value: string): number | undefined {
   const bytes = bytesOf(value);
   return bytes && readDateBytes(bytes, 0, value.length);
 }
 
-/** The instant that an ISO 8601 date-time names, or undefined. */
+/** The instant of an ISO 8601 date-time, or undefined. */
 export function readDateTime(value: string): Instant | undefined {
   const bytes = bytesOf(value);
   return bytes && readDateTimeBytes(bytes, 0, value.length);
 }
 
-/** The longest date-time there is: nine digits of a second and an offset. */
+/** The longest date-time: nine digits of a second and an offset. */
 const charactersMax = 35;
 
-/** What has another character or more of them than any date-time is none. The bytes are good until the next call. */
+/**
+ * Undefined for text that is too long or not ASCII, which cannot be a date-time. The bytes are valid until the next
+ * call.
+ */
 function bytesOf(value: string): Uint8Array | undefined {
   if (value.length > charactersMax) return undefined;
   for (let at = 0; at < value.length; at++) {
@@ -42,15 +45,15 @@ function bytesOf(value: string): Uint8Array | undefined {
 
 const scratch = new Uint8Array(charactersMax);
 
-/** The same as `readDate`, of the characters from `from` to `end`. */
+/** `readDate` for the bytes from `from` to `end`. */
 export function readDateBytes(bytes: Uint8Array, from: number, end: number): number | undefined {
   return end - from === 10 ? readDay(bytes, from) : undefined;
 }
 
 /**
- * The same as `readDateTime`, of the characters from `from` to `end`. Read digit by digit: a pattern and the strings it
- * cuts out take five times as long, and uploads spend their time here. Digits beyond the microsecond are cut, not
- * rounded, for rounding could carry an instant into the next year.
+ * `readDateTime` for the bytes from `from` to `end`. Reads digit by digit: a regular expression and the strings it cuts
+ * out take five times as long, and uploads spend their time here. Digits beyond the microsecond are cut, not rounded,
+ * because rounding could carry an instant into the next year.
  */
 export function readDateTimeBytes(bytes: Uint8Array, from: number, end: number): Instant | undefined {
   if (end - from < 16) return undefined;
@@ -73,7 +76,7 @@ export function readDateTimeBytes(bytes: Uint8Array, from: number, end: number):
       at = endOfFraction;
     }
   }
-  // A leap second has no place in the time that PostgreSQL and POSIX count, so 60 fails.
+  // PostgreSQL and POSIX time have no leap seconds, so 60 fails.
   if (!(hour <= 23 && minute <= 59 && second <= 59)) return undefined;
   const offsetMinutes = readOffset(bytes, at, end);
   if (offsetMinutes === undefined) return undefined;
@@ -81,19 +84,19 @@ export function readDateTimeBytes(bytes: Uint8Array, from: number, end: number):
   return toInstant(ms, microseconds);
 }
 
-/** The instant of a count of milliseconds since 1970, as clocks have it. */
+/** The instant of a Unix time in milliseconds. */
 export function instantOf(unixMs: number): Instant | undefined {
   return toInstant(unixMs - epochMs, 0);
 }
 
-/** Milliseconds since 1970, a part of one rounded up. */
+/** Unix time in milliseconds, rounded up. */
 export function unixMsOf(instant: Instant): number {
   const micros = BigInt(instant);
   const part = ((micros % 1_000n) + 1_000n) % 1_000n;
   return epochMs + Number((micros - part) / 1_000n) + (part > 0n ? 1 : 0);
 }
 
-/** An instant as ISO 8601 in UTC, to the microsecond. */
+/** ISO 8601 in UTC, with microseconds. */
 export function isoOf(instant: Instant): string {
   const micros = ((BigInt(instant) % 1_000_000n) + 1_000_000n) % 1_000_000n;
   const seconds = epochMs + Number((BigInt(instant) - micros) / 1_000n);
@@ -106,7 +109,7 @@ function toInstant(ms: number, microseconds: number): Instant | undefined {
   return Number.isSafeInteger(instant) ? instant : BigInt(ms) * 1_000n + BigInt(microseconds);
 }
 
-/** The day that the ten characters from there on name, or undefined. */
+/** Reads the ten bytes of a day, or returns undefined. */
 function readDay(bytes: Uint8Array, from: number): number | undefined {
   if (bytes[from + 4] !== 0x2d /* - */ || bytes[from + 7] !== 0x2d) return undefined;
   const year = twoDigits(bytes, from) * 100 + twoDigits(bytes, from + 2);
@@ -118,7 +121,7 @@ function readDay(bytes: Uint8Array, from: number): number | undefined {
   return daysSince2000(year, month, day);
 }
 
-/** Counted in years that begin in March, so that the leap day is the last of its year. */
+/** Counts years from March, so that the leap day is the last day of a year. */
 function daysSince2000(year: number, month: number, day: number): number {
   const marchYear = month <= 2 ? year - 1 : year;
   const monthsSinceMarch = (month + 9) % 12;
@@ -127,7 +130,7 @@ function daysSince2000(year: number, month: number, day: number): number {
   return marchYear * 365 + leapDays + Math.floor((monthsSinceMarch * 153 + 2) / 5) + day - 730_426;
 }
 
-/** The number of two digits at that place, or NaN. */
+/** The two-digit number at `at`, or NaN. */
 function twoDigits(bytes: Uint8Array, at: number): number {
   const tens = (bytes[at] as number) - 0x30;
   const ones = (bytes[at + 1] as number) - 0x30;
@@ -147,7 +150,7 @@ function readFraction(bytes: Uint8Array, from: number, end: number): number {
   return micros;
 }
 
-/** Minutes ahead of UTC from `Z`, `+02:00`, `+0200`, `+02` or nothing at all; undefined for anything else. */
+/** Minutes ahead of UTC from `Z`, `+02:00`, `+0200`, `+02` or nothing; undefined for anything else. */
 function readOffset(bytes: Uint8Array, at: number, end: number): number | undefined {
   const rest = end - at;
   if (rest === 0) return 0;

@@ -1,17 +1,17 @@
 import { type Instant, unixMsOf } from './times.ts';
 
-/** Come before and after every other UUID. */
+/** These sort before and after every other UUID. */
 export const firstUuid = '00000000-0000-0000-0000-000000000000';
 export const lastUuid = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
 
-/** A UUIDv7 begins with the 48 bits of the millisecond in which it was made. */
+/** A UUIDv7 begins with 48 bits of Unix time in milliseconds. */
 
 export function msOfUuidV7(id: string): number {
   return Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16);
 }
 
 /**
- * A new UUIDv7 in four words, with a counter of up to 4,095 after the time: those of one millisecond ascend with it.
+ * A new UUIDv7 in four 32-bit words. The counter, up to 4,095, follows the time, so ids of one millisecond ascend.
  * `random` gives two words of random bits.
  */
 export function uuidV7Words(
@@ -29,18 +29,18 @@ export function uuidV7Words(
   ];
 }
 
-/** The smallest UUID of that millisecond: a bound between what was made before it and what was not. */
+/** The smallest UUID of a millisecond: a bound between ids made before and from then on. */
 export function uuidFloor(ms: number): string {
   const hex = ms.toString(16).padStart(12, '0');
   return `${hex.slice(0, 8)}-${hex.slice(8)}-0000-0000-000000000000`;
 }
 
-/** The smallest id of what was made at this instant or later; ids count milliseconds, so a part of one rounds up. */
+/** The smallest id made at this instant or later; ids count milliseconds, so the instant is rounded up. */
 export function firstIdFrom(instant: Instant): string {
   return uuidFloor(Math.max(0, unixMsOf(instant)));
 }
 
-/** When an id was made, as ISO 8601. */
+/** The time in an id, as ISO 8601. */
 export function timeOfUuidV7(id: string): string {
   return new Date(msOfUuidV7(id)).toISOString();
 }

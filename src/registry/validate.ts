@@ -4,7 +4,7 @@ import { type Field, isProblem, isUuid, type Problem, required, type Scalar } fr
 /** A checked record: one value per field, in the registry's order, as it will be stored. */
 export type Row = (Scalar | null)[];
 
-/** One wrong field of a record; `field` is null where the record as a whole is at fault. */
+/** One wrong field of a record; `field` is null if the record as a whole is wrong. */
 export interface FieldProblem extends Problem {
   readonly field: string | null;
 }
@@ -19,8 +19,8 @@ const repeatedField: Problem = {
 };
 
 /**
- * Makes the check of one kind of record. It takes the values that were sent, one for each field in the registry's order
- * (undefined where there is none), and returns either the row to store or what is wrong with it.
+ * Makes the check of one record type. The check takes one sent value per field, in the registry's order (undefined if
+ * absent), and returns either the row to store or its problems.
  */
 export function makeCheck(fields: Readonly<Record<string, Field>>) {
   const inOrder = Object.values(fields);
@@ -42,7 +42,10 @@ export function makeCheck(fields: Readonly<Record<string, Field>>) {
   };
 }
 
-/** Of one field and one problem there is one object: however many records fail, they travel between threads as one. */
+/**
+ * Returns the same object for the same field and problem: however many records fail, it is copied between threads only
+ * once.
+ */
 function problemNamer(field: string): (problem: Problem) => FieldProblem {
   const named = new WeakMap<Problem, FieldProblem>();
   return (problem) => {
@@ -58,12 +61,12 @@ function readField({ required: isRequired, fallback, read }: Field, value: unkno
   return read(value);
 }
 
-/** The identifier of a record as sent, for an answer about it: only ever a UUID, so that nothing else is echoed. */
+/** The id of a record for an answer about it: only ever a UUID, so that nothing else is echoed. */
 export function sentId(value: unknown): string | null {
   return isUuid(value) ? value.toLowerCase() : null;
 }
 
-/** What is wrong with a record of which no field can be read. */
+/** The problem of a record that cannot be read at all. */
 export const unreadableRecord = {
   not_an_object: {
     field: null,

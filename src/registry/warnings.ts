@@ -1,22 +1,21 @@
 import { limits } from '../limits.ts';
 
-/** Something about a batch that its sender should know, though no record failed for it. */
+/** Something the sender should know about a batch although no record failed for it. */
 export interface Warning {
   readonly code: 'unknown_field' | 'more_unknown_fields' | 'updated_in_future' | 'repeated_id';
   readonly field: string | null;
-  /** How many times it was met. */
   readonly count: number;
   readonly message: string;
 }
 
-/** Counts what is worth a warning, in bounded space whatever is sent. */
+/** Counts warnings in bounded memory, whatever is sent. */
 export class WarningCounter {
   readonly #unknownFields = new Map<string, number>();
   #moreUnknownFields = 0;
   #updatedInFuture = 0;
 
   readonly unknownField = (name: string): void => {
-    // Most names are shown as they are, and when there are many, most are only counted.
+    // Most names are shown unchanged; beyond the maximum of distinct names, further ones are only counted.
     const isFull = this.#unknownFields.size >= limits.unknownFieldNamesMax;
     const shown = this.#unknownFields.has(name) ? name : shownName(name);
     const count = this.#unknownFields.get(shown);
@@ -48,9 +47,9 @@ export class WarningCounter {
 }
 
 /**
- * A name that was sent, as an answer may repeat it: cut between characters, never within one (two UTF-16 units a
- * character are the most there are), and without a key that was put in its place. Receipts keep answers, and PostgreSQL
- * cannot look into JSON that has a NUL or half of a surrogate pair in it.
+ * Makes a sent name safe to repeat in an answer: cuts it at a character boundary (a character has at most two UTF-16
+ * units), and masks an API key that was sent in its place. Receipts keep answers, and PostgreSQL cannot read JSON that
+ * contains a NUL or half of a surrogate pair.
  */
 export function shownName(name: string): string {
   const charactersMax = limits.unknownFieldNameCharactersMax;
