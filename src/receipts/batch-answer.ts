@@ -1,4 +1,4 @@
-// receipts/: what became of each upload and replay.
+// receipts/: the outcome of each upload and replay.
 
 import type { UploadType } from '../registry/upload-types.ts';
 import type { Warning } from '../registry/warnings.ts';

@@ -18,7 +18,7 @@ import { timeOfUuidV7 } from '../registry/uuid-v7.ts';
 import type { BatchAnswer, Counts } from './batch-answer.ts';
 import { answerOf, findReceipt, receiptTable, type StoredReceipt } from './receipts.ts';
 
-/** What is said of every receipt. */
+/** A receipt without its batches. */
 export interface ReceiptSummary {
   readonly request_id: string;
   readonly operation: 'upload' | 'replay';
@@ -64,8 +64,8 @@ function summaryOf(stored: StoredReceipt): ReceiptSummary {
 }
 
 /**
- * The receipt as JSON, piece by piece: the answers of a large replay come to 35 MB. Only batches that were on the receipt
- * when it was looked up are among its answers, so that it does not contradict itself.
+ * Streams the receipt as JSON: the answers of a large replay come to 35 MB. Its answers are those of the batches that
+ * were on the receipt when it was looked up, so that it does not contradict itself.
  */
 export async function* receiptFor(
   pool: Pool,
@@ -77,7 +77,7 @@ export async function* receiptFor(
   let next = `${JSON.stringify(summaryOf(stored)).slice(0, -1)},"batches":[`;
   for (const [at, batch] of stored.batches.toSorted((a, b) => a - b).entries()) {
     const found = await answerOf(pool, organisationId, requestId, batch);
-    // Its week was dropped in this moment.
+    // Its week was dropped just now.
     if (!found) throw new RequestError('receipt_not_found');
     yield Buffer.from(`${next}${at > 0 ? ',' : ''}${found.answer}`);
     next = '';

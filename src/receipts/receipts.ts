@@ -20,13 +20,13 @@ export interface ReceiptAddition {
   readonly durationMs: number;
   readonly batch: number;
   readonly counts: Counts;
-  /** What was answered for the batch, as JSON. */
+  /** The answer for the batch, as JSON. */
   readonly answer: string;
 }
 
 const counted = ['received', 'created', 'updated', 'unchanged', 'stale', 'failed'] as const;
 
-/** The statements that add a batch to its request's receipt, to be run in the batch's own transaction. */
+/** The statements that add a batch to its receipt, run in the batch's own transaction. */
 export function addToReceipt(
   head: ReceiptHead,
   added: ReceiptAddition,
@@ -84,14 +84,14 @@ export interface StoredReceipt extends Counts {
   readonly body_bytes: number;
   readonly duration_ms: number;
   readonly batch_count: number;
-  /** The numbers of those that are stored. */
+  /** The numbers of the stored batches. */
   readonly batches: readonly number[];
 }
 
 const columns = `request_id, operation, type, status, key_id, idempotency_key, body_bytes, duration_ms, batch_count,
   batches, ${counted.join(', ')}`;
 
-/** What was answered for one batch of a request, as JSON, if it is stored. */
+/** The answer for one batch of a request, as JSON, if it is stored. */
 export async function answerOf(
   client: Client | Pool,
   organisationId: string,
@@ -120,5 +120,4 @@ export async function findReceipt(
   return rows[0];
 }
 
-/** Receipts as a list has them. */
 export const receiptTable: TimedTable = { name: 'receipts', id: 'request_id', columns };

@@ -1,11 +1,14 @@
 import type { Pool } from '../postgres/pool.ts';
 
-/** Receipts are partitioned by week, by functions of the owner; the service itself may create nothing. */
+/** Makes partitions by week through a function of the owner, because the service may not create tables. */
 export async function ensureWeeklyPartitions(pool: Pool, weeksAhead: number): Promise<void> {
   await pool.query('select ensure_weekly_partitions($1)', [weeksAhead]);
 }
 
-/** Drops the weeks that ended so many days ago, and whatever an earlier run has detached and not dropped. */
+/**
+ * Drops the weeks that ended more than `daysKept` days ago, and partitions that an earlier run detached but did not
+ * drop.
+ */
 export async function dropWeeklyPartitions(
   pool: Pool,
   daysKept: number,
