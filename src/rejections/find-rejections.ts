@@ -1,4 +1,4 @@
-// rejections/: failed records, kept, found and removed.
+// rejections/: keeps, finds and removes failed records.
 
 import { limits } from '../limits.ts';
 import type { Pool } from '../postgres/pool.ts';
@@ -29,7 +29,7 @@ import {
   type StoredRejection,
 } from './rejections.ts';
 
-/** Which rejections are meant: the same everywhere. */
+/** The filters of every operation on rejections. */
 export const rejectionFilters = {
   type: optional(oneOf(uploadTypes)),
   code: optional(oneOf(problemCodes, { description: 'only those with an error of this code' })),
@@ -53,7 +53,7 @@ export const rejectionPaging = {
   ),
 } satisfies Record<string, Field>;
 
-/** A page as JSON. What was sent is put there as it is kept: read and written anew, it might not be the same. */
+/** A page as JSON. Records are inserted as the text that was kept: parsing and serialising could change them. */
 export async function rejectionPage(
   pool: Pool,
   organisationId: string,
@@ -85,7 +85,9 @@ function errorsOf({ fields, codes, messages }: Reasons) {
   return codes.map((code, at) => ({ field: fields[at] || null, code, message: messages[at] ?? '' }));
 }
 
-/** Rejections of one type with one reason. `first` and `last` are ids, which are times; the first is the example. */
+/**
+ * Rejections of one type with one reason. `first` and `last` are ids, which contain times; the first is the example.
+ */
 interface Group {
   readonly type: string;
   readonly code: string;
@@ -112,7 +114,7 @@ export async function rejectionSummary(pool: Pool, organisationId: string, filte
       count,
       first_seen: timeOfUuidV7(first),
       last_seen: timeOfUuidV7(last),
-      // It may have left since it was counted.
+      // It may have been removed since it was counted.
       example: example
         ? {
             rejection_id: example.rejection_id,
@@ -131,7 +133,7 @@ function nameOf({ type, code, field }: Group): string {
   return [type, code, field].join(' ');
 }
 
-/** A record that failed for several reasons is in the group of each. */
+/** A record that failed for several reasons is in a group for each. */
 async function groupsOf(pool: Pool, organisationId: string, filter: RejectionFilter): Promise<Group[]> {
   const { code, field, request_id } = filter;
   const kinds = (await listKinds(pool, organisationId, filter)).slice(0, limits.rejectionKindsSummarisedMax);
@@ -168,7 +170,6 @@ async function groupsOf(pool: Pool, organisationId: string, filter: RejectionFil
   return [...groups.values()];
 }
 
-/** How many match. */
 export async function countRejections(
   pool: Pool,
   organisationId: string,
@@ -183,7 +184,7 @@ export async function countRejections(
   );
 }
 
-/** Removes what matches, so many at a time that no transaction is long; returns how many there were. */
+/** Deletes the rejections that match, in bounded transactions; returns how many there were. */
 export async function discardRejections(
   pool: Pool,
   organisationId: string,
@@ -196,7 +197,7 @@ export async function discardRejections(
     const ids = await listIds(pool, organisationId, filter, kindIds, range);
     if (ids.length === 0) return discarded;
     discarded += await discard(pool, organisationId, ids);
-    // From there on, for what was removed a moment ago would have to be passed over again and again.
+    // Continues after the last id: starting over would skip the same dead tuples again and again.
     after = ids.at(-1);
   }
 }
@@ -205,7 +206,7 @@ async function discard(pool: Pool, organisationId: string, ids: readonly string[
   return retryConflicts(() =>
     inTransaction(pool, async (client, sendLast) => {
       const gone = await deleteRejections(client, organisationId, ids);
-      // Somebody else may have removed some; what is still there has to go.
+      // Others may have removed some; those still there must go.
       const isWhole =
         gone.size === ids.length || (await lockRejections(client, organisationId, ids)).size === 0;
       if (!isWhole) throw new BeginAgain('a rejection was not removed');

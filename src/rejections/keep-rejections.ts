@@ -7,12 +7,12 @@ import { perType, quote, sentRows } from '../records/tables.ts';
 import type { ColumnType } from '../registry/fields.ts';
 import { sentColumnTypes, sentFields, type UploadType } from '../registry/upload-types.ts';
 
-/** New rejections, an array per column. */
+/** New rejections, one array per column. */
 export interface NewRejections {
   readonly count: number;
   readonly rejectionIds: Buffer;
   readonly kindIds: Buffer;
-  /** Where each record stood in its request. */
+  /** The index of each record in its request. */
   readonly indices: Buffer;
   readonly recordIds: Buffer;
 }
@@ -26,8 +26,8 @@ function sentArrays({ rejectionIds, kindIds, indices, recordIds }: NewRejections
 }
 
 /**
- * Of a record there is one rejection. Another upload in which it failed too may be about to commit: then fewer rows are
- * written than were sent, and we begin again. Both write in the order of the records' ids, or they would deadlock.
+ * There is one rejection per record. Another upload in which it failed may be about to commit: then fewer rows are
+ * written than were sent, and the transaction is retried. Both insert in the order of record ids to avoid a deadlock.
  */
 const unlessThere = 'order by i.record_id on conflict do nothing';
 
@@ -37,7 +37,7 @@ const keepFailedText = `
   from ${sentRows([...sentColumns, 'record', 'updated'], [...sentTypes, 'text', 'timestamptz'])}
   ${unlessThere}`;
 
-/** Keeps records that are bad in themselves: `texts` has their JSON, `updated` when they say that they were changed. */
+/** Keeps records that failed validation: `texts` has their JSON, `updated` their own `updated`. */
 export async function keepFailed(
   client: Client,
   organisationId: string,
@@ -59,7 +59,7 @@ function writtenDown(value: string, column: ColumnType): string {
   return column === 'jsonb' ? `${value}::json` : value;
 }
 
-/** PostgreSQL writes the record down from the very arrays that would have been stored. */
+/** PostgreSQL makes the record's JSON from the arrays that would have been stored. */
 const keepMissingStatement = perType((type: UploadType) => {
   const fields = Object.entries(sentFields(type));
   const isInteraction = type === 'interactions';
@@ -79,7 +79,7 @@ const keepMissingStatement = perType((type: UploadType) => {
   };
 });
 
-/** Keeps records that refer to something that does not exist. */
+/** Keeps records with a missing reference. */
 export async function keepMissing(
   client: Client,
   organisationId: string,

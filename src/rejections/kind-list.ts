@@ -1,7 +1,7 @@
 import { limits } from '../limits.ts';
 import { kindOf, type RejectionKind } from './rejection-kinds.ts';
 
-/** Why a record failed; `field` is null where it is the record as a whole. */
+/** Why a record failed; `field` is null if the record as a whole is wrong. */
 export type Problems = readonly {
   readonly field: string | null;
   readonly code: string;
@@ -9,9 +9,9 @@ export type Problems = readonly {
 }[];
 
 /**
- * The kinds of rejections in a batch. Of one field and one problem there is one object, so that a record's kind is found
- * by what its problems are, not by what they say. Where a batch has very many kinds, or the organisation (`isFull`), later
- * ones are told by their first problem alone: otherwise records made to fail differently would each need a kind of their own.
+ * The kinds of rejections in a batch. There is one object per field and problem, so a kind is found by the identity of
+ * its problems, not by their text. If the batch or the organisation (`isFull`) has too many kinds, later ones are
+ * reduced to their first problem: otherwise records made to fail differently would each need their own kind.
  */
 export class KindList {
   readonly #type: string;

@@ -4,7 +4,7 @@ import { inTransaction, retryConflicts } from '../postgres/transactions.ts';
 import { firstUuid, uuidFloor } from '../registry/uuid-v7.ts';
 import { addKindChanges, countChange } from './rejection-kinds.ts';
 
-/** Removes rejections of records that failed before then, a bounded number at a time so that no transaction is long. */
+/** Removes rejections of records that failed before a time, in bounded transactions. */
 export async function purgeRejections(pool: Pool, failedBefore: Date, stopping?: AbortSignal): Promise<void> {
   const oldest = uuidFloor(failedBefore.getTime());
   let found: readonly string[];
@@ -19,7 +19,7 @@ export async function purgeRejections(pool: Pool, failedBefore: Date, stopping?:
   } while (found.length === limits.purgeRowsMax);
 }
 
-/** Along the primary key of each organisation: no index has the rejections of all of them by age. */
+/** Walks the primary key of each organisation: no index orders the rejections of all organisations by age. */
 async function organisationsWithOld(pool: Pool, oldest: string, after: string): Promise<string[]> {
   const { rows } = await pool.query<{ organisation_id: string }>(
     `select o.organisation_id
@@ -55,8 +55,8 @@ async function purgeOrganisation(
 }
 
 /**
- * Returns the kind of each that is gone. It waits for nobody, so that it can be part of no deadlock: what somebody has
- * locked goes the next time. One organisation at a time, for Citus locks rows on one node only.
+ * Returns the kind of each removed rejection. `skip locked` waits for no lock, so it cannot deadlock; locked rows go in
+ * the next run. One organisation at a time, because Citus locks rows on one node only.
  */
 async function removeSome(client: Client, organisationId: string, oldest: string): Promise<string[]> {
   const { rows } = await client.query<{ kind_id: string }>(
@@ -69,7 +69,7 @@ async function removeSome(client: Client, organisationId: string, oldest: string
   return rows.map(({ kind_id }) => kind_id);
 }
 
-/** Removes kinds for which nothing has failed since then and of which nothing is left. */
+/** Removes kinds that are unused since a time and have no rejections left. */
 export async function purgeKinds(pool: Pool, unusedSince: Date, stopping?: AbortSignal): Promise<void> {
   let found: number;
   do {
@@ -86,7 +86,7 @@ export async function purgeKinds(pool: Pool, unusedSince: Date, stopping?: Abort
     );
     found = rows.length;
     if (found === 0) return;
-    // The time is asked again: a kind may have been used meanwhile, and whoever uses one writes down when.
+    // Checks the time again: a kind may have been used meanwhile, which sets `used_at`.
     await pool.query(
       `delete from rejection_kinds k using unnest($2::uuid[], $3::uuid[]) as old(organisation_id, kind_id)
        where k.organisation_id = old.organisation_id and k.kind_id = old.kind_id and k.used_at < $1`,

@@ -10,12 +10,12 @@ export interface Reasons {
   readonly messages: readonly string[];
 }
 
-/** The rejections of a type that have the same reasons. */
+/** Groups the rejections of a type that have the same reasons. */
 export interface RejectionKind extends Reasons {
   readonly kind_id: string;
 }
 
-/** The same reasons make the same kind, in whichever process. */
+/** The id is a hash of the reasons, so every process makes the same kind for them. */
 export function kindOf(type: string, reasons: Reasons): RejectionKind {
   const { fields, codes, messages } = reasons;
   const hash = createHash('sha256')
@@ -32,9 +32,9 @@ export function kindOf(type: string, reasons: Reasons): RejectionKind {
 }
 
 /**
- * Makes sure that the kinds are there. Those that are known are left out first: `on conflict` locks each row that it meets,
- * so uploads that fail for the same reason would queue, and deadlock with the roll-up. The rest go in the order of their
- * ids, for others may be storing the same.
+ * Makes sure that the kinds are stored. Known ones are left out first: `on conflict` locks every existing row, so
+ * uploads that fail for the same reason would queue, and deadlock with the roll-up. The others are inserted in the
+ * order of their ids, because other uploads may be storing the same ones.
  */
 export async function storeKinds(
   client: Client,
@@ -68,7 +68,7 @@ export async function storeKinds(
   expectRows(stored, unknown.length, 'kinds of rejections');
 }
 
-/** Whether an organisation has as many kinds as it may. */
+/** Whether an organisation has reached the maximum of kinds. */
 export async function hasAllKinds(client: Client, organisationId: string): Promise<boolean> {
   const { rows } = await client.query<{ has_all: boolean }>({
     name: 'has all rejection kinds',
@@ -80,14 +80,14 @@ export async function hasAllKinds(client: Client, organisationId: string): Promi
   return rows[0]?.has_all === true;
 }
 
-/** By how many the rejections of each kind have become more or fewer. */
+/** The change in the number of rejections of each kind. */
 export type KindChanges = ReadonlyMap<string, number>;
 
 export function countChange(changes: Map<string, number>, kindId: string, difference: number): void {
   changes.set(kindId, (changes.get(kindId) ?? 0) + difference);
 }
 
-/** Notes differences, in the transaction that made them. */
+/** Stores the changes in the transaction that made them. */
 export async function addKindChanges(
   client: Client,
   organisationId: string,
@@ -107,7 +107,6 @@ export async function addKindChanges(
   expectRows(added, changed.length, 'differences to the counts of rejections');
 }
 
-/** Of which kinds rejections are asked for. */
 export interface KindFilter {
   readonly type?: string;
   readonly code?: string;
@@ -119,7 +118,7 @@ export interface CountedKind extends RejectionKind {
   readonly count: number;
 }
 
-/** The kinds of which there are rejections, the most frequent first, and how many of each. */
+/** The kinds that have rejections, the most frequent first, with their counts. */
 export async function listKinds(
   pool: Pool | Client,
   organisationId: string,
@@ -145,7 +144,7 @@ export async function listKinds(
   return rows.map(({ count, ...kind }) => ({ ...kind, count: Number(count) }));
 }
 
-/** How many rejections there are of all organisations. */
+/** The number of rejections of all organisations. */
 export async function countAllRejections(pool: Pool): Promise<number> {
   const { rows } = await pool.query<{ count: string }>(
     `select (select coalesce(sum(rejections), 0) from rejection_kinds)

@@ -6,8 +6,8 @@ import { firstUuid } from '../registry/uuid-v7.ts';
 import { type KindFilter, listKinds, type Reasons } from './rejection-kinds.ts';
 
 /**
- * None of these statements has a name: PostgreSQL keeps the plan of one that has, and what was planned while there were no
- * rejections would read all of them when there are a million.
+ * These statements are not prepared: PostgreSQL would cache their plan, and a plan made while there were no rejections
+ * would read all of them when there are a million.
  */
 
 export interface RejectionFilter extends KindFilter {
@@ -24,17 +24,17 @@ export interface StoredRejection extends Reasons {
   readonly record: string | null;
 }
 
-/** Oldest first, from after an id on. */
+/** Oldest first, after an id. */
 export interface RejectionRange {
   readonly after: string | undefined;
   readonly limit: number;
 }
 
 /**
- * The ids of the next rejections that match, found in the one index that leads to few others: by request, by kind where
- * reasons are asked for, by type, or by id. `kindIds` says which kinds are meant; without it, all. What is equal is asked
- * for as a range and ordered by, so that no other index will do: with an equation PostgreSQL may walk along the ids
- * instead, and read a million for a type that has none.
+ * The ids of the next rejections that match, from the one index that fits best: by request, by kind if the filter has
+ * reasons, by type, or by id. `kindIds` are the matching kinds; undefined means all. Equality is written as a range and
+ * an order, so that no other index qualifies: with `=` PostgreSQL may walk along the ids instead, and read a million
+ * for a type that has none.
  */
 export async function listIds(
   pool: Pool | Client,
@@ -44,7 +44,7 @@ export async function listIds(
   { after, limit }: RejectionRange,
 ): Promise<string[]> {
   const values: unknown[] = [organisationId, after ?? firstUuid];
-  // As a number, see `listApiKeys`.
+  // A literal; see `listApiKeys`.
   const most = `limit ${Math.trunc(limit)}`;
   const add = (value: unknown) => `$${values.push(value)}`;
   const next = (column: string, value: string, more = '') => `(
@@ -53,7 +53,7 @@ export async function listIds(
     order by ${column}, rejection_id ${most}) as next`;
   let from: string;
   if (request_id !== undefined) {
-    // A kind is of one type. `is true` keeps either from being looked up in an index of its own.
+    // A kind belongs to one type. `is true` keeps PostgreSQL from using the index on kind or type.
     let more = '';
     if (kindIds !== undefined) more = `and (kind_id = any(${add(kindIds)}::uuid[])) is true`;
     else if (type !== undefined) more = `and (type = ${add(type)}) is true`;
@@ -69,7 +69,7 @@ export async function listIds(
   return rows.map(({ rejection_id }) => rejection_id);
 }
 
-/** The kinds that a filter means; undefined where it means all. */
+/** The kinds that match a filter; undefined if all do. */
 export async function kindIdsOf(
   pool: Pool | Client,
   organisationId: string,
@@ -84,7 +84,7 @@ export async function kindIdsOf(
   return kinds.map(({ kind_id }) => kind_id);
 }
 
-/** Those with these ids, in their order, as far as their records do not come to more than so many bytes. */
+/** The rejections with these ids, in order, until their records exceed `bytesMax`. */
 export async function readRejections(
   pool: Pool | Client,
   organisationId: string,
@@ -105,7 +105,7 @@ export async function readRejections(
   return rows;
 }
 
-/** The same without their records and reasons. */
+/** The same without records and reasons. */
 export async function readExamples(
   pool: Pool,
   organisationId: string,
@@ -119,7 +119,7 @@ export async function readExamples(
   return rows;
 }
 
-/** A page of them, ended early where their records come to more than so many bytes; and whether there are more. */
+/** A page of rejections, cut short if their records exceed `bytesMax`; and whether there are more. */
 export async function pageOfRejections(
   pool: Pool,
   organisationId: string,
@@ -133,7 +133,7 @@ export async function pageOfRejections(
   return { rejections, more: rejections.length < ids.length };
 }
 
-/** Of one request's rejections, how many there are of each kind, and the first and the last of them. */
+/** The rejections of one request by kind: how many, the first and the last. */
 export async function countByKind(
   pool: Pool,
   organisationId: string,
@@ -166,17 +166,17 @@ export async function endsOfKinds(
   );
 }
 
-/** A rejection of a record that has been sent again. */
+/** A rejection of a record that was sent again. */
 export interface EarlierRejection {
   readonly rejection_id: string;
   readonly record_id: string;
-  /** Whether what was sent settles it: it does not where the rejection is of a newer version. */
+  /** Whether the sent record replaces it; false if the rejection is of a newer version. */
   readonly is_settled: boolean;
 }
 
 /**
- * Locks the rejections of records, in the order of their ids and after the records, so that no two transactions wait for
- * each other. `sent` has the records' ids and, in a second array, what `updated` is of each.
+ * Locks the rejections of records, in the order of their ids and after the records, to avoid deadlocks. `sent` has the
+ * records' ids and, in a second array, their `updated`.
  */
 export async function lockRejectionsOf(
   client: Client,
@@ -185,7 +185,7 @@ export async function lockRejectionsOf(
   sent: EncodedRows,
 ): Promise<EarlierRejection[]> {
   const { rows } = await client.query<EarlierRejection>({
-    // Each is looked for by itself (`offset 0`): planned as a join, all rejections of the type were compared with all ids.
+    // `offset 0` forces one index look-up per id: as a join, all rejections of the type were compared with all ids.
     text: `
       select r.rejection_id, r.record_id, (r.updated > f.updated) is not true as is_settled
       from (
@@ -201,7 +201,7 @@ export async function lockRejectionsOf(
   return rows;
 }
 
-/** Locks rejections until the transaction ends, in the order of their ids; returns which are there. */
+/** Locks rejections until the transaction ends, in the order of their ids; returns those that exist. */
 export async function lockRejections(
   client: Client,
   organisationId: string,
@@ -216,7 +216,7 @@ export async function lockRejections(
   return new Set(rows.map(({ rejection_id }) => rejection_id));
 }
 
-/** Removes rejections that are locked; returns the kind of each. */
+/** Deletes locked rejections; returns the kind of each. */
 export async function deleteLocked(
   client: Client,
   organisationId: string,
@@ -227,7 +227,7 @@ export async function deleteLocked(
   return gone;
 }
 
-/** Removes rejections; returns those that were there, each with its kind. */
+/** Deletes rejections; returns those that existed, each with its kind. */
 export async function deleteRejections(
   client: Client,
   organisationId: string,
@@ -244,7 +244,7 @@ export async function deleteRejections(
   return new Map(rows.map(({ rejection_id, kind_id }) => [rejection_id, kind_id]));
 }
 
-/** Gives rejections that are locked another kind. */
+/** Changes the kind of locked rejections. */
 export async function changeKinds(
   client: Client,
   organisationId: string,
@@ -261,7 +261,7 @@ export async function changeKinds(
   expectRows(changed, rejectionIds.length, 'kinds of rejections');
 }
 
-/** Which of the types have rejections. */
+/** Those of the types that have rejections. */
 export async function typesRejected(
   pool: Pool,
   organisationId: string,
