@@ -1,18 +1,18 @@
-// metrics/: what a process tells Prometheus about itself. No label grows with organisations.
+// metrics/: what a process tells Prometheus about itself. No label grows with the number of organisations.
 
 export interface DescribedMetric {
   readonly kind: 'counter' | 'gauge' | 'histogram';
   readonly name: string;
   readonly help: string;
   readonly labels: readonly string[];
-  /** Of a histogram. */
+  /** Only for histograms. */
   readonly buckets?: readonly number[];
 }
 
 const requestBuckets = [0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 15, 60];
 const statementBuckets = [0.0005, 0.002, 0.01, 0.05, 0.25, 1, 10];
 
-/** Every metric of our own. docs/metrics.md is generated from this table. */
+/** All our own metrics. docs/metrics.md is generated from this table. */
 export const described = {
   buildInfo: gauge(
     'build_info',

@@ -9,10 +9,10 @@ import {
 import { type DescribedMetric, described } from './described.ts';
 import { statementLabel } from './statement-label.ts';
 
-/** What is asked when Prometheus asks. */
+/** Read at each scrape. */
 export interface Sources {
   readonly pools: Readonly<Record<string, PoolState>>;
-  /** Requests wait in a queue in front of their pool, where organisations take turns. */
+  /** Requests queue in front of their pool, where organisations take turns. */
   readonly waitingForConnection: () => number;
   readonly interactionsWaiting: () => number;
   readonly stalledMs: () => Readonly<Record<string, number>>;
@@ -30,20 +30,19 @@ interface PoolState {
   readonly options: { readonly max: number };
 }
 
-/** What the log says of a request. */
+/** The part of a request's log line that is counted. */
 export interface AnsweredRequest {
-  /** Undefined where no operation was reached. */
+  /** Undefined if no operation was reached. */
   readonly operation_id: string | undefined;
   readonly status: number;
   readonly code: string | undefined;
   readonly dry_run: true | undefined;
-  /** Of the records of an upload or a replay. */
+  /** The outcome counts of an upload or a replay. */
   readonly counts: object | undefined;
 }
 
 type Label = string | number;
 
-/** The metrics of one process. */
 export class Metrics {
   readonly #registry = new Registry();
   readonly #counters = new Map<DescribedMetric, Counter>();
@@ -125,7 +124,7 @@ export class Metrics {
     this.#set(described.bytesInFlight, sources.bytesInFlight());
     this.#set(described.bytesInFlightMax, sources.bytesInFlightMax);
     this.#set(described.leader, sources.isLeader() ? 1 : 0);
-    // What a former leader saw is out of date.
+    // Values from when this process was the leader are out of date.
     if (!sources.isLeader())
       for (const metric of [described.partitionsAhead, described.rejectionsOpen])
         this.#gauges.get(metric)?.remove();
@@ -146,7 +145,7 @@ export class Metrics {
   }
 }
 
-/** The library begins a gauge without labels at 0, which of a certificate's expiry would be a false alarm. */
+/** The library starts a gauge without labels at 0; for the certificate's expiry that would be a false alarm. */
 function emptyGauge(options: GaugeConfiguration<string>): Gauge {
   const gauge = new Gauge(options);
   if (options.labelNames?.length === 0) gauge.remove();
