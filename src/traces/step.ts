@@ -1,10 +1,10 @@
-// traces/: where the time of a request goes, told to an OpenTelemetry collector. Only traces.ts loads its packages.
+// traces/: sends to an OpenTelemetry collector where the time of a request goes. Only traces.ts loads its packages.
 
-/** What may be said of a step: numbers, and ids that the log has as well. */
+/** Numbers, and ids that the log has as well. */
 export type Attributes = Readonly<Record<string, string | number>>;
 
-/** Runs a part of a request's work as a span of its own. */
+/** Runs part of a request's work as its own span. */
 export type Step = <T>(name: string, work: () => Promise<T>, attributes?: Attributes) => Promise<T>;
 
-/** The same where nobody traces. */
+/** For use when tracing is off. */
 export const untraced: Step = (_name, work) => work();

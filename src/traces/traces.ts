@@ -26,13 +26,16 @@ import type { Attributes, Step } from './step.ts';
 
 export interface TracesOptions {
   readonly version: string;
-  /** Whether OTEL_TRACES_SAMPLER says which requests are traced; otherwise it is a few, and those that the caller traces. */
+  /**
+   * Whether OTEL_TRACES_SAMPLER is set. If not, requests whose caller traces them and a small share of the others are
+   * traced.
+   */
   readonly hasSampler: boolean;
-  /** Is told when spans cannot be sent, and when they can again. */
+  /** Called after each export of spans. */
   readonly onExport: (succeeded: boolean, error: Error | undefined) => void;
 }
 
-/** What the log says of a request, and a span as well. */
+/** What a span records of a request's log line. */
 interface Answered {
   readonly status: number;
   readonly code: string | undefined;
@@ -40,8 +43,8 @@ interface Answered {
 }
 
 /**
- * The spans of one process. They are made by hand at the few places where time goes: instrumenting every library would
- * make more of them, cost more, and put statements with their values in them. A span holds durations, counts and ids.
+ * The spans of one process. They are made by hand at the few places where time goes: auto-instrumentation would make
+ * more spans, cost more, and record statements with their values. A span holds durations, counts and ids.
  */
 export class Traces {
   readonly #current = new AsyncLocalStorage<Context | undefined>();
@@ -59,7 +62,7 @@ export class Traces {
     this.#tracer = this.#provider.getTracer('intake-server');
   }
 
-  /** Begins the span of a request, under the one of its caller where there is one. */
+  /** Begins the span of a request, as a child of the caller's span if there is one. */
   beginRequest(
     name: string,
     traceparent: string | string[] | undefined,
@@ -71,7 +74,7 @@ export class Traces {
     return new RequestTrace(this, span, caller !== undefined);
   }
 
-  /** A part of whatever is being traced. */
+  /** Runs work as a child of the current span. */
   step: Step = async (name, work, attributes) => {
     const parent = this.#current.getStore();
     if (!parent) return work();
@@ -79,7 +82,7 @@ export class Traces {
     return this.#run(span, parent, work);
   };
 
-  /** A statement, without its values; returns how to end it. */
+  /** Begins the span of a statement, without its values; returns a function that ends it. */
   beginStatement(name: string): ((error?: unknown) => void) | undefined {
     const parent = this.#current.getStore();
     if (!parent) return undefined;
@@ -91,19 +94,17 @@ export class Traces {
     };
   }
 
-  /** Where the caller is in its trace; undefined where it is not traced. */
+  /** The caller's context; undefined if it is not traced. */
   get current(): Context | undefined {
     return this.#current.getStore();
   }
 
-  /** Runs `work` as part of what is given, or, where nothing is, of no trace at all. */
+  /** Runs `work` in this context; undefined means outside any trace. */
   within<T>(context: Context | undefined, work: () => T): T {
     return this.#current.run(context, work);
   }
 
-  /**
-   * Writes for several requests at once. The span is part of the first that is traced; it and the others are linked.
-   */
+  /** Writes for several requests at once. The span belongs to the first traced request and is linked to the others. */
   flush(callers: readonly (Context | undefined)[], work: () => Promise<void>): Promise<void> {
     const [first, ...others] = callers
       .filter((caller) => caller !== undefined)
@@ -128,7 +129,7 @@ export class Traces {
     }
   }
 
-  /** Sends what is left, in the time there is: a collector that is away must not hold up the stop. */
+  /** Sends the remaining spans, with a timeout: a collector that is away must not delay the stop. */
   async close(): Promise<void> {
     const sent = this.#provider.shutdown().catch(() => {});
     await Promise.race([sent, sleep(limits.tracesStopMs, undefined, { ref: false })]);
@@ -140,7 +141,7 @@ export class RequestTrace {
   readonly #traces: Traces;
   readonly #span: Span;
   readonly #context: Context | undefined;
-  /** For the log: undefined where nobody could find anything under it. */
+  /** For the log; undefined if no trace could be found by it. */
   readonly traceId: string | undefined;
 
   constructor(traces: Traces, span: Span, hasCaller: boolean) {
@@ -166,15 +167,15 @@ export class RequestTrace {
   }
 }
 
-/** A code and no message: messages of PostgreSQL quote values. */
+/** Records the code but no message, because messages of PostgreSQL quote values. */
 function fail(span: Span, error: unknown): void {
   const { code, name } = error as { code?: unknown; name?: string };
   span.setAttribute('error.type', typeof code === 'string' ? code : (name ?? 'Error'));
-  // What is wrong with a request is no fault of the service.
+  // A bad request is no error of the service.
   if (!(error instanceof RequestError && error.status < 500)) span.setStatus({ code: SpanStatusCode.ERROR });
 }
 
-/** The caller's place in its trace, by the header `traceparent` (W3C Trace Context). */
+/** The caller's span, from the header `traceparent` (W3C Trace Context). */
 function callerOf(traceparent: string | string[] | undefined): SpanContext | undefined {
   const read =
     typeof traceparent === 'string'
