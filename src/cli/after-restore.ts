@@ -8,7 +8,7 @@ import { commandError } from './help.ts';
 import { operator } from './operator.ts';
 import { withPool } from './with-pool.ts';
 
-/** Opens a restored database again, once the keys that were revoked since are revoked in it too. */
+/** Reopens a restored database after it has revoked again the keys that were revoked since the restored moment. */
 export async function run(args: string[]): Promise<void> {
   const { values } = parseArgs({
     args,
@@ -48,7 +48,7 @@ async function readEntries(file: string): Promise<AuditEntry[]> {
     const entries: unknown = JSON.parse(text);
     if (Array.isArray(entries) && entries.every((entry) => typeof entry?.act === 'string')) return entries;
   } catch {
-    // What follows says what to do.
+    // The error below says what to do.
   }
   throw commandError(
     `${file} is no audit log; write it with intake-server audit --json --limit 10000 on the old database`,

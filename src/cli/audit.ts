@@ -5,7 +5,7 @@ import { commandError } from './help.ts';
 import { organisationNamed } from './operator.ts';
 import { withPool } from './with-pool.ts';
 
-/** Who did what to organisations and keys, the newest first. */
+/** Shows who did what to organisations and keys, the newest first. */
 export async function run(args: string[]): Promise<void> {
   const { values } = parseArgs({
     args,

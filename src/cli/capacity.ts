@@ -2,17 +2,17 @@ import { limits } from '../limits.ts';
 import { settings } from '../settings.ts';
 import { measuredCosts as costs } from './measured-costs.ts';
 
-/** What a service is to take. */
+/** The load to plan for. */
 export interface Demand {
   readonly recordsPerSecond: number;
   readonly recordsPerRequest: number;
   readonly interactionsPerSecond: number;
   readonly organisations: number;
-  /** Days of new data to have room for. */
+  /** Days of new data that must fit on disk. */
   readonly retentionDays: number;
 }
 
-/** The stages of docs/scaling.md that follow from a size; a standby and regions do not. */
+/** The stages of docs/scaling.md that follow from a load; a standby and regions do not. */
 export type Stage = 'one process' | 'many processes' | 'pooler' | 'Citus';
 
 export interface Capacity {
@@ -20,16 +20,16 @@ export interface Capacity {
   readonly service: { readonly cores: number; readonly processes: number };
   readonly postgres: {
     readonly cores: number;
-    /** One, or the workers of a Citus cluster; its coordinator comes on top. */
+    /** One, or the workers of a Citus cluster, without its coordinator. */
     readonly machines: number;
-    /** Of a Citus cluster: at least two for each worker, so that one can be moved away. */
+    /** On Citus: at least two per worker, so that one can be moved away. */
     readonly shards: number;
-    /** What asks for so many of them. */
+    /** What determines the number of machines. */
     readonly machinesFor: 'CPU' | 'disk';
-    /** The primary keys of all records, which clients' ids hit at random. */
+    /** The primary keys of all records; clients' ids hit them at random. */
     readonly keyBytes: number;
   };
-  /** What the processes open at most to PostgreSQL, its pooler or its coordinator. */
+  /** The most connections that the processes open to PostgreSQL, its pooler or its coordinator. */
   readonly connections: number;
   readonly connectionsPerWorker: number;
   readonly disk: readonly DiskPart[];
@@ -42,18 +42,18 @@ export interface DiskPart {
   readonly kept: number;
 }
 
-/** What is assumed of machines and of whoever runs them; printed with every plan. */
+/** What a plan assumes about machines and their operation; printed with every plan. */
 export const assumed = {
-  /** Of each core: the rest is for peaks, maintenance, backups, and for what another was doing that is down. */
+  /** The rest of each core is for peaks, maintenance, backups, and the work of a machine that is down. */
   coreShareMax: 0.6,
   coresPerMachine: 32,
-  /** More takes too long to restore: 16 TB are nine hours at 500 MB/s. */
+  /** A larger disk takes too long to restore: 16 TB are nine hours at 500 MB/s. */
   diskBytesPerMachine: 16e12,
-  /** Each session is a process of PostgreSQL; beyond some hundreds it spends ever more on having them. */
+  /** Each session is a PostgreSQL process; beyond some hundreds their overhead keeps growing. */
   sessionsMax: 200,
-  /** Of PgBouncer, as docs/operating.md sets it up. */
+  /** PgBouncer's pool as docs/operating.md sets it up. */
   poolerSessions: 40,
-  /** As `distribute` makes them. */
+  /** The default of `distribute`. */
   shards: 32,
   /** How long the write-ahead log is kept beside base backups. */
   walKeptDays: 7,
@@ -61,7 +61,10 @@ export const assumed = {
 
 const secondsPerDay = 86_400;
 const micro = 1e-6;
-/** Uploads and interactions go to the worker that has the organisation; the rest, with /health/ready, to one place. */
+/**
+ * Uploads and interactions connect to the worker that has the organisation; everything else, and /health/ready, to the
+ * coordinator.
+ */
 const connectionsForData = settings.databaseConnectionsMax[1].fallback + limits.interactionWritersMax;
 const connectionsPerProcess =
   connectionsForData + limits.keyConnectionsMax + limits.maintenanceConnectionsMax + 1;
@@ -98,13 +101,13 @@ function stageOf(isSpread: boolean, isPooled: boolean, processes: number): Stage
   return processes > 1 ? 'many processes' : 'one process';
 }
 
-/** A process for each core: its one thread for requests is full before the others. */
+/** One process per core: its event loop is saturated before its other threads. */
 function serviceOf(demand: Demand): Capacity['service'] {
   const coresOf = (processes: number) => {
     const { uploads, interactions } = coresFor(demand, processes, 'service');
     return uploads + interactions;
   };
-  // The more processes share the interactions, the fewer of them share a commit, so that the sum grows with each.
+  // The more processes share the interactions, the fewer share a commit, so the total CPU grows with each process.
   let processes = 1;
   while (coresOf(processes) > processes * assumed.coreShareMax) processes++;
   return { cores: coresOf(processes), processes };
@@ -122,7 +125,7 @@ function coresFor(demand: Demand, processes: number, part: Part): { uploads: num
 
 type Part = 'service' | 'postgres';
 
-/** Microseconds of CPU for a record in uploads of so many. */
+/** Microseconds of CPU per record, in uploads of `recordsPerRequest`. */
 export function recordCost(recordsPerRequest: number): Record<Part, number> {
   const { upload, record } = costs;
   return {
@@ -136,13 +139,13 @@ function batchesIn(recordsPerRequest: number): number {
 }
 
 /**
- * Microseconds of CPU for an interaction where a process takes so many a second: between two measured rates by the
- * logarithm of the rate, between one organisation and many by how many share a flush.
+ * Microseconds of CPU per interaction when one process takes `rate` a second. Interpolated between measured rates by
+ * the logarithm of the rate, and between one organisation and many by how many share a flush.
  */
 export function interactionCost(rate: number, organisations: number): Record<Part, number> {
   const { interactions: measured } = costs;
   const next = measured.findIndex(({ perSecond }) => perSecond >= rate);
-  const above = measured.at(next) as Measured; // The last one where none is above.
+  const above = measured.at(next) as Measured; // -1, if no rate is above, takes the last.
   const below = next <= 0 ? above : (measured[next - 1] as Measured);
   const way =
     below === above ? 0 : Math.log(rate / below.perSecond) / Math.log(above.perSecond / below.perSecond);
@@ -156,7 +159,7 @@ export function interactionCost(rate: number, organisations: number): Record<Par
 
 type Measured = (typeof costs.interactions)[number];
 
-/** 0 where all of a flush are of one organisation and share a statement, 1 where each has its own. */
+/** 0 if all interactions of a flush belong to one organisation and share a statement, 1 if each has its own. */
 function apartness(organisations: number): number {
   const rows = limits.interactionsAtOnce;
   const different = organisations * (1 - (1 - 1 / organisations) ** rows);
@@ -171,7 +174,7 @@ function diskOf(demand: Demand): { parts: readonly DiskPart[]; kept: number } {
     const perDay = bytesPerSecond * secondsPerDay;
     return { name, perDay, days, kept: perDay * days };
   };
-  const receiptDays = Math.min(retentionDays, limits.receiptsKeptDays + 7); // They go by the week.
+  const receiptDays = Math.min(retentionDays, limits.receiptsKeptDays + 7); // Dropped by the week.
   const tables = [
     part('records', recordsPerSecond * (record.table + record.key), retentionDays),
     part('interactions', interactionsPerSecond * (interaction.written + interaction.indexes), retentionDays),

@@ -5,8 +5,8 @@ import { grantOf, type Target } from './explain-database.ts';
 import { commandError } from './help.ts';
 
 /**
- * Refuses to start on a database that serving would only fail on, request by request. Returns what should be better, or
- * the error of a database that is away: it may come back, so it is waited for.
+ * Refuses to start on a database on which every request would fail. Returns warnings, or the error of a database that
+ * is away: it may come back, so the process waits for it.
  */
 export async function checkDatabase(
   pool: Pool,
@@ -30,7 +30,7 @@ export async function checkAdminDatabase(pool: Pool, target: Target): Promise<vo
   });
 }
 
-/** Not what will not change by itself: the login, the name of the database, a pooler in between. */
+/** A refused login, a wrong database name or a pooler will not change without the operator. */
 function mayComeBack(error: unknown): boolean {
   const isPooler = /^unsupported startup parameter/.test((error as Error).message);
   return isUnavailable(error) && !isRefusedLogin(error) && !isPooler;
@@ -41,7 +41,10 @@ async function refuseOtherRole(target: Target, may: () => Promise<boolean>): Pro
     throw commandError(`the login in ${target.setting} is no member of ${target.role}; ${grantOf(target)}`);
 }
 
-/** Starts on the schema of a newer version too, while that says it can: a crash in mid-upgrade must not stay down. */
+/**
+ * Also starts on the schema of a newer version that still supports this one: a process that crashes during an upgrade
+ * must be able to restart.
+ */
 async function refuseOtherSchema(pool: Pool): Promise<string[]> {
   const state = await schemaState(pool);
   if (state === 'behind')
@@ -57,7 +60,7 @@ async function refuseOtherSchema(pool: Pool): Promise<string[]> {
   ];
 }
 
-/** Serving needs little; what it is given beyond that is what a flaw in it would give away. */
+/** Serving needs few rights; any others are at risk if the service has a flaw. */
 async function warnOfRights(pool: Pool): Promise<string[]> {
   const rights = await surplusRights(pool);
   if (rights.length === 0) return [];
@@ -67,7 +70,7 @@ async function warnOfRights(pool: Pool): Promise<string[]> {
   ];
 }
 
-/** A pooler leaves these settings to the role. */
+/** Through a pooler, these settings come from the role. */
 async function checkRoleSettings(pool: Pool): Promise<string[]> {
   const { roundsDoubles, missingTimeouts } = await roleSettings(pool);
   if (roundsDoubles)

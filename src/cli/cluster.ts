@@ -50,7 +50,7 @@ async function move(args: string[]): Promise<void> {
   });
 }
 
-/** Waits for a move and tells how far it is, over a connection of its own. */
+/** Waits for a move and prints its progress, which it reads over a second connection. */
 async function showingProgress(moving: Promise<unknown>): Promise<void> {
   let isMoving = true;
   const ended = moving.finally(() => {

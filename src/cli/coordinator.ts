@@ -4,7 +4,7 @@ import { ClusterRefused, type Coordinator } from '../operator/distribute.ts';
 import { explaining } from './explain-database.ts';
 import { commandError } from './help.ts';
 
-/** Runs the work of a command on one connection to the coordinator, on which a statement may take hours. */
+/** Runs a command on one connection to the coordinator without a statement timeout: a statement may take hours. */
 export async function onCoordinator<T>(
   command: string,
   work: (coordinator: Coordinator) => Promise<T>,

@@ -17,7 +17,7 @@ import { commandError, refuseArguments } from './help.ts';
 import { commandOf, embeddedBinaries, startLocalPostgres } from './local-postgres.ts';
 import { startService } from './serve.ts';
 
-/** Below the current folder: that of an installed package goes with the next install. */
+/** In the current folder: the folder of an installed package is replaced by the next install. */
 const folder = resolve('.intake');
 const runningFile = join(folder, 'running');
 const slug = 'demo';
@@ -36,7 +36,7 @@ export async function run(args: string[]): Promise<void> {
     await service?.stop();
     await postgres.stop();
     rmSync(runningFile, { force: true });
-    // A collector that is away would keep the process alive.
+    // Exports to a collector that is away would keep the process alive.
     setTimeout(() => process.exit(), limits.stopIntervalMs).unref();
   };
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => void stop());
@@ -57,7 +57,7 @@ export async function run(args: string[]): Promise<void> {
   }
 }
 
-/** Two of them would take each other's PostgreSQL away. */
+/** Two of them would stop each other's PostgreSQL. */
 function refuseTwin(): void {
   const [pid = '', address] = existsSync(runningFile) ? readFileSync(runningFile, 'utf8').split(' ') : [];
   if (!/(main\.[jt]s|intake-server) dev$/m.test(commandOf(Number(pid)))) return;
@@ -74,7 +74,7 @@ async function createDatabase(url: string): Promise<void> {
   await client.end();
 }
 
-/** The key is kept beside the data, so that it stays the same from one start to the next. */
+/** The key is kept beside the data, so it stays the same across restarts. */
 async function demoKey(pool: Pool): Promise<string> {
   const file = join(folder, 'key');
   const by = { actor: 'dev' };
@@ -91,13 +91,13 @@ async function demoKey(pool: Pool): Promise<string> {
   return key;
 }
 
-/** The service runs with the rights it needs, here as elsewhere. */
+/** The service runs with minimal rights here too. */
 async function servingLogin(pool: Pool, ownerUrl: string): Promise<string> {
   const url = new URL(ownerUrl);
   url.username = 'intake_dev';
   const { rowCount } = await pool.query('select from pg_roles where rolname = $1', [url.username]);
   const [verb, membership] = rowCount === 0 ? ['create', 'in role intake_serve'] : ['alter', ''];
-  // A password of hexadecimal digits: no statement of this kind takes parameters.
+  // Hexadecimal digits, because this statement takes no parameters.
   url.password = randomBytes(16).toString('hex');
   await pool.query(`${verb} role ${url.username} login password '${url.password}' ${membership}`);
   return url.href;

@@ -2,16 +2,16 @@ import pg from 'pg';
 import { isUnavailable } from '../postgres/pool.ts';
 import { commandError } from './help.ts';
 
-/** Which database a command works on, and as what. */
+/** The database of a command, and the role it needs. */
 export interface Target {
-  /** The setting that names it. */
+  /** The setting that has its address. */
   readonly setting: 'DATABASE_URL' | 'ADMIN_DATABASE_URL';
   readonly url: string;
-  /** The role whose member the login should be; none for migrate, which the owner of the tables runs. */
+  /** The role that the login must be a member of; undefined for migrate, which runs as the owner. */
   readonly role?: 'intake_serve' | 'intake_admin';
 }
 
-/** Runs it; an error of the database that an operator can do something about becomes one sentence that says what. */
+/** Runs it; turns a database error that an operator can fix into one sentence that says how. */
 export async function explaining<T>(target: Target, run: () => Promise<T>): Promise<T> {
   try {
     return await run();
@@ -21,9 +21,9 @@ export async function explaining<T>(target: Target, run: () => Promise<T>): Prom
   }
 }
 
-/** What is wrong and what to do, without the password; undefined where it is no matter of settings or rights. */
+/** What is wrong and what to do, without the password; undefined if settings and rights are not the cause. */
 export function explainDatabase(error: unknown, target: Target): string | undefined {
-  // A host with several addresses: each was tried, and each failed.
+  // The host has several addresses, and all of them failed.
   if (error instanceof AggregateError) return explainDatabase(error.errors[0], target);
   const { code = '', message = '', syscall, path } = error as NodeJS.ErrnoException;
   // The driver reads sslrootcert before it connects.
@@ -53,7 +53,7 @@ export function explainDatabase(error: unknown, target: Target): string | undefi
   return explainAway(error, target, server, host);
 }
 
-/** PgBouncer's words for a setting that it cannot keep from one transaction to the next. */
+/** PgBouncer reports a startup parameter that it does not support. */
 function explainPooler({ setting, role }: Target): string {
   return role === undefined
     ? `${setting} leads to a pooler, through which migrate cannot go; set it to PostgreSQL itself`
@@ -71,9 +71,9 @@ function explainAway(error: unknown, { setting }: Target, server: string, host: 
   const { code, message } = error as { code?: string; message: string };
   if (code === 'ENOTFOUND' || code === 'EAI_AGAIN')
     return `the host ${host} has no address (${code}); check the host in ${setting}`;
-  // PgBouncer's code for a login or a database that it does not know.
+  // PgBouncer's code for an unknown login or database.
   if (code === '08P01') return `${server} refuses the connection: ${message}; check ${setting}`;
-  // The words of Citus. To move a shard the coordinator logs in on every node, itself among them.
+  // A message of Citus. To move a shard, the coordinator logs in on every node, including itself.
   if (message.startsWith('connection to the remote node'))
     return (
       `${server} cannot log in on a node of its cluster: ${message.split('\n')[0]}; check that the node is up and lets the ` +
@@ -83,7 +83,7 @@ function explainAway(error: unknown, { setting }: Target, server: string, host: 
   return `${server} cannot be reached (${code ?? message}); check that it is running, and host and port in ${setting}`;
 }
 
-/** How the login becomes a member of the role it needs. */
+/** The statement that makes the login a member of its role. */
 export function grantOf({ url, role }: Target): string {
   const { user = '' } = new pg.Client({ connectionString: url });
   const login = /^[a-z_][a-z0-9_]*$/.test(user) ? user : pg.escapeIdentifier(user);

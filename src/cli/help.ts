@@ -120,7 +120,7 @@ export function help(command: string): string {
   return ofCommand[command] ?? general;
 }
 
-/** For a command that takes none. What was given is not repeated: it may hold a password. */
+/** For a command that takes no arguments. The message does not repeat what was given: it may hold a password. */
 export function refuseArguments(command: string, [first]: readonly string[]): void {
   if (first === undefined) return;
   const setting = /^--([a-z-]+)/.exec(first)?.[1]?.replaceAll('-', '_').toUpperCase();
@@ -132,12 +132,12 @@ export function refuseArguments(command: string, [first]: readonly string[]): vo
   );
 }
 
-/** A command that was not used as it is meant to be; its message is all that is shown. */
+/** A misuse of a command; only its message is shown. */
 export function commandError(message: string): Error {
   return Object.assign(new Error(message), { code: 'INTAKE_COMMAND' });
 }
 
-/** Each setting with what it is for and its default. */
+/** Each setting with its purpose and its default. */
 function settingLines(): string {
   const width = Math.max(...Object.values<Setting>(settings).map(([variable]) => variable.length));
   return Object.values<Setting>(settings)
@@ -148,7 +148,7 @@ function settingLines(): string {
     .join('\n');
 }
 
-/** Markdown as a terminal shows it: links by their text alone. */
+/** Markdown as plain text: links become their text. */
 function plain(markdown: string): string {
   return markdown.replace(/\[([^\]]*)\]\([^)]*\)/g, '$1').replaceAll('`', '');
 }

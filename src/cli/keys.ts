@@ -128,7 +128,7 @@ function readDuration(text: string): number {
   return ms;
 }
 
-/** A period from now, or an instant; either must lie ahead. */
+/** A duration from now, or a date-time; either must lie in the future. */
 function readExpiry(given: string): Date {
   const instant = readDateTime(given);
   if (instant === undefined && !isDuration(given))
@@ -141,7 +141,7 @@ function readExpiry(given: string): Date {
   return new Date(ms);
 }
 
-/** The id of a key, and never the key itself, which would stay in the history of the shell. */
+/** Takes the id of a key, never the key itself, which would stay in the shell's history. */
 function oneKeyId(positionals: readonly string[], action: string): string {
   const [keyId, ...rest] = positionals;
   if (keyId === undefined || rest.length > 0)

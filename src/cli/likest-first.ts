@@ -1,9 +1,9 @@
-/** The names, those first that take the fewest changed letters to become the one given: a typo is seen at a glance. */
+/** Sorts names by their similarity to the given one, so that a typo is seen at a glance. */
 export function likestFirst(given: string, names: readonly string[]): string[] {
   return names.toSorted((a, b) => changesBetween(given, a) - changesBetween(given, b));
 }
 
-/** Levenshtein's distance: letters added, left out or replaced. */
+/** The Levenshtein distance. */
 function changesBetween(from: string, to: string): number {
   let row = Array.from({ length: to.length + 1 }, (_, at) => at);
   for (const [index, letter] of [...from].entries()) {

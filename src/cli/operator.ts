@@ -4,7 +4,7 @@ import { findOrganisation, type Organisation } from '../operator/organisations.t
 import type { Pool } from '../postgres/pool.ts';
 import { commandError } from './help.ts';
 
-/** Who acts on the command line: whoever is logged in on this machine. */
+/** On the command line the actor is whoever is logged in on this machine. */
 export function operator(): Operator {
   return { actor: `cli:${userName()}` };
 }
@@ -13,7 +13,7 @@ function userName(): string {
   try {
     return userInfo().username;
   } catch {
-    // A container may run as a user that no file names.
+    // A container may run as a uid without an account.
     return String(process.getuid?.() ?? 'unknown');
   }
 }
@@ -28,7 +28,7 @@ export function noOrganisation(slug: string): Error {
   return commandError(`there is no organisation "${slug}"; organisations list shows them`);
 }
 
-/** Prints page after page, for people a line each, for programs one array: there may be hundreds of thousands. */
+/** Prints page by page, because there may be hundreds of thousands of rows: one line each, or one JSON array. */
 export async function printAll<T>(
   readPage: (after: string | null) => Promise<readonly T[]>,
   options: { json: boolean; nameOf: (row: T) => string; lineOf: (row: T) => string },

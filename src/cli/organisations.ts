@@ -66,7 +66,7 @@ async function suspend(args: string[], action: 'suspend' | 'resume'): Promise<vo
   );
 }
 
-/** The name of the flag that sets each limit: `--requests-per-second` for `requests_per_second_max`. */
+/** The flag of a limit: `--requests-per-second` for `requests_per_second_max`. */
 const flagOf = (name: OrganisationLimit) => name.replace(/_max$/, '').replaceAll('_', '-');
 const limitNames = Object.keys(organisationLimits) as OrganisationLimit[];
 

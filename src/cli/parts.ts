@@ -18,7 +18,10 @@ import type { StatementEvents } from '../postgres/timed-statements.ts';
 import type { Traces } from '../traces/traces.ts';
 import { UploadChecker } from '../uploads/read/upload-checker.ts';
 
-/** Makes the pools and caches of a process. Interactions and keys have pools of their own, so that uploads cannot starve them. */
+/**
+ * Makes the pools and caches of a process. Interactions and keys have their own pools, so that uploads cannot starve
+ * them.
+ */
 export function createParts(
   config: Config,
   pool: OwnPool,
@@ -33,10 +36,10 @@ export function createParts(
       databaseTimeoutMs: Math.min(config.databaseTimeoutMs, limits.keyChangesIntervalMs),
     },
     () => {},
-    // A look-up is shared by requests, and made in whichever of them comes first: no trace of one of them.
+    // Requests share a key look-up, so it belongs to the trace of none of them.
     { statements: statementEvents(metrics, undefined) },
   );
-  // Behind a pooler nobody knows the workers' addresses.
+  // Behind a pooler the workers' addresses are unknown.
   const owners = config.databasePooler ? undefined : new OwningNodes(pool, 'tenants');
   const forRequests = { plansOnce: true, statements: statementEvents(metrics, traces) };
   const ofWriter = { ...config, databaseConnectionsMax: limits.interactionWritersMax };
@@ -78,14 +81,14 @@ export function createParts(
   };
 }
 
-/** The same database, on a worker. */
+/** The same database on a worker. */
 function at(node: string, config: Config): Config {
   const url = new URL(config.databaseUrl);
   url.host = node;
   return { ...config, databaseUrl: url.href };
 }
 
-/** What a pool is given to tell of its statements, where anybody asks. */
+/** The callbacks through which a pool reports its statements, if metrics or traces are on. */
 export function statementEvents(
   metrics: Metrics | undefined,
   traces: Traces | undefined,

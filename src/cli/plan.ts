@@ -4,7 +4,7 @@ import { assumed, type Capacity, type Demand, planCapacity, type Stage } from '.
 import { commandError } from './help.ts';
 import { measuredCosts } from './measured-costs.ts';
 
-/** How much of everything a size takes, reckoned from measured costs. It asks no database. */
+/** Calculates what a load needs from measured costs. It queries no database. */
 export async function run(args: string[]): Promise<void> {
   console.log(planFor(args));
 }
@@ -30,7 +30,7 @@ function readDemand(args: string[]): Demand {
   };
 }
 
-/** What each number is, an example of it, and the least and the most that it can be. */
+/** For each option: its meaning, an example, its minimum and its maximum. */
 const questions = {
   'records-per-second': ['how many records are uploaded a second', 2_000, 0, 1e9],
   'interactions-per-second': ['how many interactions are recorded a second', 500, 0, 1e8],
@@ -114,7 +114,7 @@ function connectionsText({ connections, connectionsPerWorker, stage }: Capacity)
   return connections > 90 ? `${some}; raise max_connections, which is 100 by default` : some;
 }
 
-/** Ids of records are random: each new one changes a page of the primary key that may have to be read first. */
+/** Record ids are random: each new one changes a page of the primary key that may have to be read first. */
 function readsText({ recordsPerSecond }: Demand, { postgres: { keyBytes, machines } }: Capacity): string {
   const each = machines === 1 ? '' : `, or ${bytes(keyBytes / machines)} on each worker`;
   return `up to ${count(recordsPerSecond)} random reads a second, unless ${bytes(keyBytes)} of memory hold the keys of all records${each}`;
@@ -139,7 +139,7 @@ function assumptionsOf({ stage }: Capacity): string[] {
   ];
 }
 
-/** Columns of the same width. */
+/** Pads cells to columns of equal width. */
 function table(rows: readonly (readonly string[])[]): string[] {
   const widths = rows[0]?.map((_, at) => Math.max(...rows.map((row) => (row[at] ?? '').length))) ?? [];
   return rows.map((row) =>
@@ -162,7 +162,7 @@ function count(number: number): string {
   return number.toLocaleString('en');
 }
 
-/** Two digits that mean something; below a hundredth it is not worth a figure. */
+/** Two significant digits; nothing exact below a hundredth. */
 function cores(number: number): string {
   if (number < 0.01) return 'under 0.01 cores';
   return `${Number(number.toPrecision(2)).toLocaleString('en')} cores`;

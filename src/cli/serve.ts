@@ -30,12 +30,13 @@ export async function run(args: string[]): Promise<void> {
   const service = await explaining(targetOf(config), () => startService(config));
   let isStopping = false;
   const stop = async (signal: string) => {
-    // Being told twice does not cut short what is being finished.
+    // A second signal does not cut short requests under way.
     if (isStopping) return;
     isStopping = true;
-    // What is left then has no end of its own, such as a connection on which nothing arrives any more.
+    // What is left by then would never end, such as a connection on which nothing arrives any more.
     if (!(await service.stop(signal))) process.exit(1);
-    // Traces go on being sent for ten seconds to a collector that is away, and would keep the process alive.
+    // The exporter goes on sending traces to a collector that is away for ten seconds, and would keep the process
+    // alive.
     setTimeout(() => process.exit(), limits.stopIntervalMs).unref();
   };
   for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => void stop(signal));
@@ -47,17 +48,20 @@ function targetOf({ databaseUrl: url }: Config): Target {
 }
 
 export interface Service {
-  /** Where it listens. */
+  /** The URL it listens on. */
   readonly address: string;
-  /** Finishes what was begun, refuses what is new, lets go of the database. False where it had to cut something short. */
+  /**
+   * Finishes requests under way, refuses new ones, and closes the database connections. False if it had to cut requests
+   * short.
+   */
   stop(signal?: string): Promise<boolean>;
-  /** Logs at `debug` from now on, or at LOG_LEVEL again. */
+  /** Switches the log level to `debug`, or back to LOG_LEVEL. */
   toggleDebug(): void;
 }
 
 export async function startService(config: Config): Promise<Service> {
   const ends: (() => unknown)[] = [];
-  /** What was started is ended in the opposite order. */
+  /** Registers a clean-up; they run in reverse order. */
   const onStop = (end: () => unknown) => void ends.unshift(end);
   const endAll = async () => {
     for (const end of ends) await end();
@@ -79,7 +83,7 @@ async function start(
     config.metricsPort > 0 ? new (await import('../metrics/metrics.ts')).Metrics(version()) : undefined;
   let log: FastifyBaseLogger | undefined;
   const traces = config.traces ? await startTraces(config.traces, () => log, onStop) : undefined;
-  // A connection that breaks while idle is replaced; if it cannot be, whoever needs one says so.
+  // A connection that breaks while idle is replaced; if that fails, the next request that needs one reports it.
   const pool = createPool(config, () => {}, {
     plansOnce: true,
     statements: statementEvents(metrics, traces),
@@ -113,7 +117,7 @@ async function start(
     });
     onStop(() => {
       server.close();
-      // Also one on which nothing has come yet, which would keep the process alive.
+      // Also those without a request yet, which would keep the process alive.
       server.closeAllConnections();
     });
   }
@@ -150,7 +154,7 @@ async function startTraces(
   return traces;
 }
 
-/** What runs beside the requests. It is what notices first that PostgreSQL is away, or back. */
+/** Starts the background work. It is the first to notice that PostgreSQL is away, or back. */
 function startBackground(
   config: Config,
   { keys, metrics }: Parts,
@@ -177,7 +181,7 @@ function startBackground(
     done: (chore) => metrics?.choreDone(chore),
     failed(chore, error) {
       metrics?.choreFailed(chore);
-      // Only the election is held again so soon that it can tell when the database is back.
+      // Only the election repeats often enough to notice when the database is back.
       const isLost = chore === 'election' || leavesOutcomeOpen(error);
       if (isLost && reachability.failed('election', error)) return;
       log.error({ err: error, chore }, 'maintenance failed; it will be tried again');
@@ -187,7 +191,7 @@ function startBackground(
   return maintenance;
 }
 
-/** What the metrics read when Prometheus asks. */
+/** What metrics read at each scrape. */
 function sourcesOf(
   parts: ReturnType<typeof createParts>,
   maintenance: Maintenance,
@@ -217,7 +221,7 @@ async function startAdmin(
     databaseUrl: admin.databaseUrl,
     databaseConnectionsMax: limits.adminConnectionsMax,
     bodyBytesMax: limits.adminBodyBytesMax,
-    // Who reaches it on this machine does not come through the proxy.
+    // On loopback, clients do not come through the proxy.
     trustedProxy: isLoopback(admin.host) ? [] : config.trustedProxy,
   };
   const pool = createPool(ofAdmin, () => {});
@@ -244,7 +248,7 @@ async function startAdmin(
   return app;
 }
 
-/** False where something was still going on when the time was up; then the rest is left to the end of the process. */
+/** False if something was still running at the timeout; the end of the process then cuts it off. */
 async function stopServers(
   servers: readonly [FastifyInstance, ...FastifyInstance[]],
   { stopTimeoutMs, trustedProxy }: Config,
@@ -253,7 +257,7 @@ async function stopServers(
 ): Promise<boolean> {
   const beganMs = performance.now();
   const idleMs = trustedProxy.length > 0 ? limits.stopProxyIdleMs : 0;
-  // A connection that was in use is idle once it is answered, and would be waited for.
+  // A connection becomes idle after its answer, and would otherwise hold up the stop.
   const closeIdle = () => {
     for (const app of servers) app.closeIdle(idleMs);
   };
@@ -275,10 +279,10 @@ async function stopServers(
   return isClean;
 }
 
-/** The line about it is written at the more talkative of the two levels, so that it is always seen. */
+/** Logged at the more verbose of the two levels, so that the line is always seen. */
 function toggleDebug(servers: readonly [FastifyInstance, ...FastifyInstance[]], configured: string): void {
   const { log } = servers[0];
-  // Where the setting is as talkative already, the signal makes it quieter.
+  // If LOG_LEVEL is already as verbose, the signal makes the log quieter.
   const other = configured === 'debug' || configured === 'trace' ? 'info' : 'debug';
   const level = log.level === configured ? other : configured;
   const tell = () => log.info({ level_now: level }, `SIGUSR2: the log level is ${level} from now on`);
@@ -288,8 +292,9 @@ function toggleDebug(servers: readonly [FastifyInstance, ...FastifyInstance[]], 
 }
 
 /**
- * Ends when the last connection has ended. The kernel resets connections that it has accepted and the process has not,
- * with the requests on them, so listeners are closed right after a look at what has come in.
+ * Resolves when the last connection has closed. The kernel resets connections that it has accepted and the process has
+ * not, with the requests on them. So listeners are closed right after a short turn of the event loop, which has just
+ * accepted what came in.
  */
 async function stopListening(servers: readonly FastifyInstance[], closeIdle: () => void): Promise<void> {
   for (const app of servers) app.endConnections();
@@ -300,7 +305,7 @@ async function stopListening(servers: readonly FastifyInstance[], closeIdle: () 
     ms = performance.now() - beganMs;
   }
   const ended = servers.map(({ server }) => once(server, 'close'));
-  // That of an HTTP server would end idle connections at once.
+  // The close() of an HTTP server would end idle connections at once.
   for (const { server } of servers) Server.prototype.close.call(server);
   closeIdle();
   await Promise.all(ended);
@@ -331,7 +336,7 @@ function tellOfCertificate(app: FastifyInstance, error: unknown): void {
   else app.log.error({ err: error }, 'the new certificate cannot be used; the old one stays');
 }
 
-/** How many connections to PostgreSQL this process may have, by what they are for. */
+/** The maximum of connections of this process to PostgreSQL, by purpose. */
 function connectionsOf({ databaseConnectionsMax }: Config): Record<string, number> {
   return {
     requests: databaseConnectionsMax,
@@ -349,10 +354,10 @@ async function listen(
   connections: Readonly<Record<string, number>>,
 ): Promise<string> {
   const { log } = app;
-  // The framework logs a line for each address that the machine has; one is enough, and says more.
+  // Fastify logs a line for each address of the machine; ours is one line and says more.
   Object.assign(app, { log: log.child({}, { level: 'warn' }) });
   try {
-    // Its types do not know reusePort; it hands all options to Node.
+    // Fastify's types lack reusePort, but it passes all options on to Node.
     const options: FastifyListenOptions & { reusePort: boolean } = { host, port, reusePort };
     const url = await app.listen(options);
     const { address, port: taken } = app.server.address() as AddressInfo;
