@@ -5,7 +5,7 @@ import { createSecureContext } from 'node:tls';
 import { limits } from './limits.ts';
 import { type Choice, misspeltSettings, type Setting, settings, type WholeNumber } from './settings.ts';
 
-/** The settings that are whole numbers, but for the port of the admin API, which is read with the rest of it. */
+/** The settings that are whole numbers, except the port of the admin API, which is read with its other settings. */
 type WholeNumberName = Exclude<
   {
     [Name in keyof typeof settings]: (typeof settings)[Name][1] extends WholeNumber ? Name : never;
@@ -13,35 +13,33 @@ type WholeNumberName = Exclude<
   'adminPort'
 >;
 
-/** Everything that can be set from outside, read once at start. */
+/** All settings, read once at start. */
 export interface Config extends Readonly<Record<WholeNumberName, number>> {
   readonly databaseUrl: string;
-  /** Whether a pooler in transaction mode stands between, so that nothing may be left in a session. */
+  /** Whether connections go through a pooler in transaction mode, so that no session state may be left behind. */
   readonly databasePooler: boolean;
   readonly host: string;
-  /** Whether other processes may listen on the same ports, but for that of the metrics, which are each process's own. */
+  /** Whether other processes may listen on the same ports. The metrics port is never shared. */
   readonly reusePort: boolean;
   readonly metricsHost: string;
   readonly tls: { readonly certFile: string; readonly keyFile: string } | null;
   readonly trustedProxy: readonly string[];
   readonly redisUrl: string | null;
-  /** Where and what is traced is for OpenTelemetry's packages to read; null where nothing is. */
+  /** Null if tracing is off. OpenTelemetry's packages read its other variables themselves. */
   readonly traces: { readonly hasSampler: boolean } | null;
   readonly admin: AdminConfig | null;
   /** Whether `/docs` and `/openapi.json` are served, on both APIs. */
   readonly apiReference: boolean;
   readonly logLevel: string;
-  /** What can be used but should not be. */
+  /** Settings that work but should not be used. */
   readonly warnings: readonly string[];
 }
 
-/** What it takes to reach the database. */
 export type DatabaseConfig = Pick<
   Config,
   'databaseUrl' | 'databasePooler' | 'databaseConnectionsMax' | 'databaseTimeoutMs'
 >;
 
-/** The admin API: a server of its own. */
 export interface AdminConfig {
   readonly token: string;
   readonly host: string;
@@ -51,7 +49,7 @@ export interface AdminConfig {
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** What the operator reads when settings are wrong: every one of them, each with what it should be. */
+/** Lists every wrong setting, each with what it should be. */
 export class ConfigError extends Error {
   constructor(problems: readonly string[]) {
     super(`The settings cannot be used:\n${problems.map((problem) => `  - ${problem}`).join('\n')}`);
@@ -64,7 +62,7 @@ export function isLoopback(host: string): boolean {
   return loopback.test(host);
 }
 
-/** Reads the settings from the environment; what is `given` goes before it, `fallbacks` behind. */
+/** Reads the settings from the environment; `given` overrides it, `fallbacks` fill its gaps. */
 export function readConfig(given: Environment = {}, fallbacks: Environment = {}): Config {
   const env: Environment = { ...fallbacks, ...process.env, ...given };
   const problems: string[] = [];
@@ -95,7 +93,7 @@ export function readConfig(given: Environment = {}, fallbacks: Environment = {})
   return Object.freeze(config);
 }
 
-/** The settings of a command that serves nothing: in an emergency it must not fail for those of serving. */
+/** The settings of a command that does not serve: in an emergency it must not fail because of settings for serving. */
 export function readDatabaseConfig(): DatabaseConfig {
   const problems: string[] = [];
   const config = {
@@ -136,7 +134,7 @@ function readChoice(
   return value;
 }
 
-/** Settings each of which could be used, but not together. */
+/** Settings that are valid on their own, but not together. */
 function contradictions(config: Config): string[] {
   const problems: string[] = [];
   if (!config.tls && config.trustedProxy.length === 0) {
@@ -169,7 +167,7 @@ function readAdmin(env: Environment, problems: string[], warnings: string[]): Ad
     token: readAdminToken(env.ADMIN_TOKEN, problems),
     host: env.ADMIN_HOST || settings.adminHost[1].fallback,
     port: readWholeNumber(env, settings.adminPort, problems),
-    // One that is the same was looked at already.
+    // DATABASE_URL has been checked already.
     databaseUrl: env.ADMIN_DATABASE_URL
       ? readDatabaseUrl('ADMIN_DATABASE_URL', env, problems, warnings)
       : (env.DATABASE_URL ?? ''),
@@ -194,13 +192,13 @@ function readDatabaseUrl(
     problems.push(`${name} is missing; it should look like ${shape}`);
     return '';
   }
-  // The value is not repeated in the message: it holds a password.
+  // The message does not repeat the value, which holds a password.
   if (!/^postgres(ql)?:\/\//.test(value) || !URL.canParse(value)) {
     problems.push(`${name} is not an address of PostgreSQL; it should look like ${shape}`);
     return value;
   }
   const { hostname, searchParams } = new URL(value);
-  // Where an address leaves it out, the driver looks for the host elsewhere.
+  // If the URL has no host, the driver takes it from elsewhere.
   const hosts = [...searchParams.getAll('host'), decodeURIComponent(hostname) || (defaultHost ?? '')];
   const modes = new Set(searchParams.getAll('sslmode'));
   const [sslmode] = modes.size === 1 ? modes : [];
@@ -217,7 +215,7 @@ function readDatabaseUrl(
   return value;
 }
 
-/** A socket of this machine, or its loopback. */
+/** A Unix socket or loopback. */
 function isHere(host: string): boolean {
   return host === '' || host.startsWith('/') || isLoopback(host.replace(/^\[|\]$/g, ''));
 }
@@ -238,7 +236,7 @@ function readTraces(env: Environment, problems: string[]): Config['traces'] {
     problems.push(
       'OTEL_EXPORTER_OTLP_ENDPOINT is not an address of a collector; it should look like http://localhost:4318',
     );
-  // The library takes a name that it does not know for one that traces everything.
+  // The library treats an unknown name as a sampler that traces everything.
   if (sampler && !samplers.includes(sampler))
     problems.push(`OTEL_TRACES_SAMPLER must be one of ${samplers.join(', ')}`);
   return { hasSampler: Boolean(sampler) };
@@ -268,7 +266,7 @@ function readTls(env: Environment, problems: string[]): Config['tls'] {
   return null;
 }
 
-/** Throws where they are no certificate and key, or not of each other: one of another kind would only fail later. */
+/** Throws unless this is a certificate and its own key: a key of another kind would only fail later. */
 export function checkCertificate(cert: Buffer, key: Buffer): void {
   createSecureContext({ cert, key });
   if (!new X509Certificate(cert).checkPrivateKey(createPrivateKey(key)))

@@ -3,7 +3,7 @@ import { limits } from './limits.ts';
 
 type Row = readonly [status: number, problem: string, remedy: string];
 
-/** Every way in which a whole request can fail: its status, what is wrong, and what to do. Clients see the codes. */
+/** Every way a whole request can fail: its status, what is wrong, and what to do. Clients see the codes. */
 const onEitherApi = {
   malformed_request: [
     400,
@@ -147,21 +147,21 @@ export interface DescribedError {
 
 export type ApiName = 'public' | 'admin';
 
-/** What the reference of an API says of its errors, in the order of their statuses. */
+/** The errors of an API for its reference, ordered by status. */
 export function errorsOf(api: ApiName): DescribedError[] {
   return Object.entries<Row>({ ...onEitherApi, ...(api === 'admin' ? onAdminApi : onPublicApi) })
     .map(([code, [status, problem, remedy]]) => ({ code, status, problem, remedy }))
     .toSorted((a, b) => a.status - b.status);
 }
 
-/** One named field of a request and what is wrong with it. */
+/** One field of a request and what is wrong with it. */
 export interface Detail {
   readonly field: string;
   readonly code: string;
   readonly message: string;
 }
 
-/** What can be wrong with a part of a request that is no field of a record; the fields have problems of their own. */
+/** Problems with parts of a request other than fields of records, which have their own codes. */
 export const requestProblemCodes = [
   'unknown_field',
   'unknown_parameter',
@@ -176,12 +176,12 @@ export interface ErrorBody {
   readonly error: string;
   readonly code: RequestErrorCode;
   readonly message: string;
-  /** What the key would have to be allowed to do. */
+  /** The permission that the key lacks. */
   readonly permission?: string;
   readonly details?: readonly Detail[];
 }
 
-/** Thrown where a request fails as a whole; the only error whose message reaches a client. */
+/** Fails a whole request; the only error whose message reaches a client. */
 export class RequestError extends Error {
   readonly code: RequestErrorCode;
   readonly status: number;
@@ -208,7 +208,7 @@ export class RequestError extends Error {
     this.headers = { ...((status === 429 || status >= 500) && retryAfter), ...options.headers };
   }
 
-  /** A client that retries should know that nothing was stored. A request that only reads stores nothing anyway. */
+  /** A client that retries should know that nothing was stored. `stores` is false for a request that only reads. */
   body({ stores = false } = {}): ErrorBody {
     const retried = this.status === 429 || this.status === 503;
     return {
@@ -221,10 +221,10 @@ export class RequestError extends Error {
   }
 }
 
-/** With a failure of ours the client is told when to retry. */
+/** For failures on our side. */
 export const retryAfter = { 'retry-after': String(limits.retryAfterSeconds) };
 
-/** For `Retry-After`, which knows no less than a second. */
+/** For `Retry-After`, whose minimum is one second. */
 export function secondsOf(ms: number): number {
   return Math.max(1, Math.ceil(ms / 1_000));
 }

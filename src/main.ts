@@ -4,7 +4,7 @@ import { commandError, help } from './cli/help.ts';
 import { ConfigError } from './config.ts';
 import { MigrationRefused } from './postgres/migration-checksums.ts';
 
-/** Each command in a file of its own, loaded only when it is asked for. */
+/** Each command is a file of its own, loaded only when needed. */
 const commands: Record<string, () => Promise<{ run(args: string[]): Promise<void> }>> = {
   serve: () => import('./cli/serve.ts'),
   dev: () => import('./cli/dev.ts'),
@@ -28,7 +28,7 @@ try {
   else throw commandError(`there is no command "${name}"; intake-server --help lists them`);
 } catch (error) {
   console.error(explain(error));
-  // The driver leaves a connection open whose login failed on our side, and PostgreSQL ends it only after a minute.
+  // The driver leaves a connection open if the login failed on our side, and PostgreSQL closes it only after a minute.
   process.exit(1);
 }
 
@@ -40,7 +40,7 @@ function explain(error: unknown): string {
   if (error instanceof ConfigError) return error.message;
   const { code, message = '' } = error as { code?: string; message?: string };
   if (error instanceof MigrationRefused || code === 'INTAKE_COMMAND') return `intake-server: ${message}`;
-  // Node's own sentences about options: the first says what is wrong.
+  // The first sentence of Node's message says what is wrong with the options.
   if (code?.startsWith('ERR_PARSE_ARGS'))
     return `intake-server: ${message.split('. ')[0]}; intake-server ${name} --help shows what it takes`;
   return error instanceof Error ? (error.stack ?? message) : String(error);

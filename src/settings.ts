@@ -5,8 +5,8 @@ const maxInteger = 2_147_483_647;
 const logLevels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'];
 
 /**
- * Every setting, in the order of docs/settings.md, which is generated from this table: its variable, what it may be, what
- * holds without it, and what it is for.
+ * Every setting: its variable, its kind with the default, and its purpose. docs/settings.md is generated from this
+ * table, in this order.
  */
 export const settings = {
   databaseUrl: [
@@ -171,7 +171,7 @@ export interface Choice {
   readonly options: readonly string[];
 }
 
-/** The fallback as docs/settings.md shows it: an address, or a word for what holds without it. */
+/** The default as docs/settings.md shows it: an address, or a word for what applies without one. */
 interface Text {
   readonly fallback: string;
 }
@@ -194,15 +194,15 @@ function text(fallback: string): Text {
   return { fallback };
 }
 
-/** First words that are Intake's own; the others, such as DATABASE and REQUESTS, begin variables of other programs too. */
+/** First words that only Intake uses; others, such as DATABASE and REQUESTS, also begin variables of other programs. */
 const ownWords = new Set(['COURSES', 'INTERACTIONS', 'RECEIPTS', 'RECORDS']);
 
-/** Kubernetes sets these for every service beside this one, whatever that is called. */
+/** Kubernetes sets these for every other service in the namespace, whatever its name. */
 const ofKubernetes = /_SERVICE_(HOST|PORT)(_|$)|_PORT(_\d+_(TCP|UDP)(_|$)|$)/;
 
 /**
- * A sentence for each variable that looks like a setting and is none: a typo would go unnoticed, and the default would
- * hold. HOST and PORT are too short for a guess, and without DATABASE_URL there is no start to warn at.
+ * A warning for each variable that resembles a setting but is none: a typo would go unnoticed, and the default would
+ * apply. HOST and PORT are too short for a guess, and without DATABASE_URL the process does not start.
  */
 export function misspeltSettings(env: Readonly<Record<string, string | undefined>>): string[] {
   const known = Object.values(settings).map(([variable]) => variable as string);
@@ -216,14 +216,14 @@ export function misspeltSettings(env: Readonly<Record<string, string | undefined
         const [meant] = guessable
           .filter((setting) => isLike(upper, setting))
           .sort((one, other) => editDistance(upper, one) - editDistance(upper, other));
-        // Some platforms give one value under two names; then nothing is lost.
+        // Some platforms set one value under two names; then nothing is lost.
         if (meant === undefined || env[name] === env[meant]) return [];
         return [`${name} is not a setting; did you mean ${meant}?`];
       })
   );
 }
 
-/** Nearly the same letters, or the same beginning: two words of it, or one that nobody else uses. */
+/** Nearly the same letters, or the same beginning: two words, or one that only Intake uses. */
 function isLike(name: string, setting: string): boolean {
   if (
     Math.abs(name.length - setting.length) <= 2 &&
@@ -235,7 +235,7 @@ function isLike(name: string, setting: string): boolean {
   return first === settingFirst && (ownWords.has(first) || second === settingSecond);
 }
 
-/** How many letters must be added, removed or replaced to make one of the other (Levenshtein). */
+/** The Levenshtein distance. */
 function editDistance(one: string, other: string): number {
   let row = Array.from({ length: other.length + 1 }, (_, at) => at);
   for (const [i, letter] of [...one].entries()) {

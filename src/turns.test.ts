@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from 'vitest';
 import { Turns } from './turns.ts';
 
-/** Work that ends when it is told to, and notes when it begins. */
+/** Records when work begins, and ends it on demand. */
 function recorder(turns: Turns) {
   const begun: string[] = [];
   const ends: (() => void)[] = [];

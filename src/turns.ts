@@ -1,12 +1,12 @@
 import { RequestError } from './errors.ts';
 
 export interface TurnsOptions {
-  /** How many may work at once. */
+  /** How many tasks may run at once. */
   readonly atOnce: number;
-  /** How many of them for one organisation; without it, all. */
+  /** How many of them for one organisation; default all. */
   readonly perOrganisationMax?: number;
   readonly waitingMax: number;
-  /** Waiting longer than this fails; without it, nothing does. */
+  /** Waiting longer than this fails; without it, tasks wait forever. */
   readonly waitMs?: number;
 }
 
@@ -15,13 +15,13 @@ interface Waiting {
 }
 
 /**
- * Lets a few work at once and the others wait. Organisations take turns: one that has much waiting delays another by no
- * more than the work that is under way. Work that finds too many waiting, or waits too long, fails.
+ * A fair queue: runs a few tasks at once, and organisations take turns. One with many tasks in the queue delays another
+ * by no more than the tasks under way. A task fails if the queue is full or if it waits too long.
  */
 export class Turns {
   readonly #options: TurnsOptions;
   readonly #perOrganisationMax: number;
-  /** Of each organisation that has something waiting; the one whose turn it is comes first. */
+  /** The queue of each organisation; the one whose turn it is comes first. */
   readonly #waiting = new Map<string, Set<Waiting>>();
   #waitingCount = 0;
   readonly #workingFor = new Map<string, number>();
@@ -45,7 +45,7 @@ export class Turns {
     }
   }
 
-  /** Resolves when it is the organisation's turn; what it gives ends the turn. */
+  /** Resolves when it is the organisation's turn, to a function that ends the turn. */
   async begin(organisationId: string): Promise<() => void> {
     if (this.#isFreeFor(organisationId)) this.#start(organisationId);
     else await this.#wait(organisationId);
@@ -107,7 +107,7 @@ export class Turns {
       if (!this.#isFreeFor(next)) continue;
       const [first] = waiting;
       first?.begin();
-      // Its next turn comes after everyone else's.
+      // Goes to the end of the line.
       if (this.#waiting.delete(next) && waiting.size > 0) this.#waiting.set(next, waiting);
       return;
     }
