@@ -1,10 +1,10 @@
 const encoder = new TextEncoder();
-// A byte order mark is a character of a record like any other.
+// A byte order mark counts as a character of the record.
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
 
 /**
- * Texts, one after the other in one piece of memory with a byte between them. Thousands of strings would have to be moved
- * by the garbage collector, which took more CPU than all the rest of an upload.
+ * Texts in one buffer, with a separator byte between them. The garbage collector would have to move thousands of
+ * strings, which took more CPU than all the rest of an upload.
  */
 export class ByteLines {
   readonly #separator: number;
@@ -26,7 +26,7 @@ export class ByteLines {
   }
 
   add(text: string): void {
-    // A character of a string takes up to three bytes.
+    // A UTF-16 unit takes up to three bytes.
     const needed = this.#length + 1 + text.length * 3;
     if (needed > this.#bytes.length) this.#grow(needed);
     if (this.#starts.length > 0) this.#bytes[this.#length++] = this.#separator;
@@ -38,7 +38,7 @@ export class ByteLines {
     return decoder.decode(this.between(index, index + 1));
   }
 
-  /** The texts from one to before another, with the separators between them. */
+  /** The texts from `from` to before `to`, with the separators between them. */
   between(from: number, to: number): Uint8Array<ArrayBuffer> {
     const end = to < this.#starts.length ? (this.#starts[to] as number) - 1 : this.#length;
     return this.#bytes.subarray(this.#starts[from], end);

@@ -23,11 +23,11 @@ export interface Call {
   readonly compress?: boolean;
   readonly headers?: Record<string, string>;
   readonly keepalive?: boolean;
-  /** Does not wait where others were told to. */
+  /** Sent even while the connection is paused. */
   readonly urgent?: boolean;
-  /** The answer is handed over unread. */
+  /** Returns the body of the answer as a stream. */
   readonly stream?: boolean;
-  /** False where a second time is not the same as once: sent again only if the first did nothing for certain. */
+  /** False if sending twice is not the same as once: retried only if the first attempt certainly did nothing. */
   readonly repeatable?: boolean;
   readonly signal?: AbortSignal | undefined;
 }
@@ -38,7 +38,7 @@ interface Answer {
   readonly body: unknown;
 }
 
-/** One service and one key: sends requests, and sends again what is safe to send again. */
+/** One service and one key: sends requests, and retries where that is safe. */
 export class Connection {
   readonly compress: boolean;
   readonly #origin: string;
@@ -85,7 +85,7 @@ export class Connection {
       const waitMs = retryAfterMs + Math.random() * backoffMs;
       const outOfTime = Date.now() + waitMs - failingSinceMs > this.#retryForMs;
       if (outOfTime || !mayRetry(error, call.repeatable ?? true)) {
-        // Its records are told as failed, each with its reason.
+        // The caller reports its records as failed, each with its reason.
         if (batchesOf(outcome)) return outcome as Answer;
         throw error;
       }
@@ -103,7 +103,7 @@ export class Connection {
     }
   }
 
-  /** One attempt. An error is returned where there was no answer, and thrown where the caller aborted. */
+  /** One attempt. Returns an error if there was no answer; throws if the caller aborted. */
   async #attempt(
     call: Call,
     body: string | Uint8Array<ArrayBuffer> | undefined,
@@ -153,7 +153,7 @@ function batchesOf(answer: Answer | IntakeError): readonly Batch[] | undefined {
   return (answer.body as { batches?: readonly Batch[] }).batches;
 }
 
-/** Why an answer is not the end of it, if so: an error, or an upload of which some batches are not stored. */
+/** Why an answer is not final: an error, or an upload with batches that are not stored. */
 function errorIn(answer: Answer): IntakeError | undefined {
   const requestId = answer.headers.get('x-request-id');
   const batches = batchesOf(answer);
@@ -161,7 +161,7 @@ function errorIn(answer: Answer): IntakeError | undefined {
     const unstored = batches.find(({ status }) => status === 500);
     return unstored && new IntakeError('internal', unstored.data.error, 500, requestId);
   }
-  // Something in between may answer 200 with a page of its own.
+  // A proxy may answer 200 with a page of its own.
   const isGood = answer.status >= 200 && answer.status < 300 && typeof answer.body === 'object';
   return isGood ? undefined : errorOf(answer.status, requestId, answer.body);
 }
@@ -169,7 +169,7 @@ function errorIn(answer: Answer): IntakeError | undefined {
 const passing = new Set([408, 429, 500, 502, 503, 504]);
 
 function mayRetry({ code, status }: IntakeError, repeatable: boolean): boolean {
-  // A wrong key does not become right, and each attempt prolongs the wait.
+  // A wrong key stays wrong, and each attempt prolongs the wait.
   if (code === 'too_many_failed_keys') return false;
   if (status === 429 || (status === 503 && code !== 'unexpected_answer')) return true;
   return repeatable && (status === null || passing.has(status));
@@ -187,7 +187,7 @@ function queryOf(query: object = {}): string {
     : `?${new URLSearchParams(given.map(([name, value]) => [name, String(value)]))}`;
 }
 
-/** What fetch says is only that it failed; the system's reason is behind it. */
+/** fetch only says that it failed; the cause has the system's reason. */
 function reasonOf(error: unknown): string {
   const { cause, message } = error as Error;
   return cause instanceof Error && cause.message ? cause.message : message;

@@ -34,7 +34,7 @@ export class IntakeError extends Error {
   }
 }
 
-/** An answer that is an error, as Intake writes it or as something in between does. */
+/** Makes the error of an answer, whether Intake or something in between sent it. */
 export function errorOf(status: number, requestId: string | null, body: unknown): IntakeError {
   if (typeof body === 'object' && body !== null && 'code' in body && 'message' in body) {
     const error = body as ServiceError;

@@ -1,10 +1,9 @@
-/** An entry is two halves of a hash and the batch, from 1; 0 where there is none. */
+/** An entry is the two halves of a hash and the batch number from 1; 0 marks an empty slot. */
 const entrySize = 3;
 
 /**
- * The ids of a request, each with its batch, as hashes of 64 bits in one piece of memory. A map of strings took a fifth of
- * the CPU of an upload, most of it in the garbage collector. Two ids that have the same hash cost a wait or a shorter
- * request, and nothing else.
+ * The ids of a request, each with its batch, as 64-bit hashes in one array. A map of strings took a fifth of an
+ * upload's CPU, most of it for garbage collection. A hash collision only causes a wait or a shorter request.
  */
 export class IdSet {
   #entries = new Int32Array(1_024 * entrySize);
@@ -22,7 +21,7 @@ export class IdSet {
     this.#put(low, high, batch + 1);
   }
 
-  /** Whether it has an id in common with another. */
+  /** Whether the two have an id in common. */
   meets(other: IdSet): boolean {
     for (let at = 0; at < this.#entries.length; at += entrySize) {
       if (this.#entries[at + 2] === 0) continue;
@@ -40,7 +39,7 @@ export class IdSet {
     this.#entries[at + 2] = batch;
   }
 
-  /** Where the hash is, or would be. */
+  /** The index of the hash, or of the slot for it. */
   #find(one: number, two: number): number {
     const entries = this.#entries;
     const last = entries.length / entrySize - 1;
@@ -64,7 +63,7 @@ export class IdSet {
 let low = 0;
 let high = 0;
 
-/** FNV-1a and a second one of another prime; the service knows no case in ids. */
+/** FNV-1a, and a second hash with another prime; ids are case-insensitive. */
 function hash(id: string): void {
   let one = 0x811c9dc5;
   let two = 0x1b873593;

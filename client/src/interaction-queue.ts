@@ -48,7 +48,9 @@ export class InteractionQueue {
     }
   }
 
-  /** Those under way may be waiting for a retry that never comes: the same key makes a second request harmless. */
+  /**
+   * Requests under way may be waiting for a retry that never comes; sending them again with the same key is harmless.
+   */
   #flush(): void {
     for (const queued of [...this.#underWay, ...this.#waiting.splice(0)]) this.#send(queued, true);
   }

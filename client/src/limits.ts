@@ -2,13 +2,13 @@
 export const limits = {
   /** Requests of one upload under way at once. */
   requestsInFlightMax: 6,
-  /** The service stores a request in batches of this many records, each by itself. */
+  /** The service stores a request in batches of this many records, each in its own transaction. */
   recordsPerBatch: 1_000,
-  /** Of JSON. The service takes 32 MiB, but what is under way has to fit in memory. */
+  /** Bytes of JSON. The service takes 32 MiB, but requests under way have to fit in memory. */
   bytesPerRequestMax: 4_000_000,
-  /** Longer than the service gives a request to arrive and to be answered. */
+  /** Longer than the service allows for receiving and answering a request. */
   attemptTimeoutMs: 150_000,
-  /** A request that goes on failing for this long is given up. */
+  /** A request that keeps failing for this long is given up. */
   retryForMs: 300_000,
   backoffFirstMs: 500,
   backoffMaxMs: 30_000,

@@ -1,6 +1,6 @@
 import type { Connection } from './connection.ts';
 
-/** Everything of a list, page after page. */
+/** Reads a whole list, page by page. */
 export async function* readPages<Item>(
   connection: Connection,
   path: string,

@@ -2,7 +2,9 @@ import type { Connection } from './connection.ts';
 import { IntakeError } from './errors.ts';
 import { type ResourceType, resources, type StoredRecordOf } from './generated/resources.ts';
 
-/** Every record of a type as one stream of lines. Where the connection breaks, it goes on after the last whole line. */
+/**
+ * Reads every record of a type as one NDJSON stream. If the connection breaks, it resumes after the last complete line.
+ */
 export async function* readRecords<T extends ResourceType>(
   connection: Connection,
   type: T,
@@ -38,7 +40,7 @@ export async function* readRecords<T extends ResourceType>(
 
 class BrokenStream extends Error {}
 
-/** Whole lines only: what comes after the last line break is not one. */
+/** Yields complete lines only. */
 async function* readLines(stream: ReadableStream<Uint8Array>): AsyncGenerator<string> {
   const reader = stream.getReader();
   const decoder = new TextDecoder();

@@ -3,21 +3,24 @@ import { type ResourceType, resources } from './generated/resources.ts';
 import { IdSet } from './id-set.ts';
 import { limits } from './limits.ts';
 
-/** The records of one request. `I` is what the caller knows a record by. */
+/** The records of one request. `I` is how the caller identifies a record. */
 export interface Cut<I> {
-  /** Position of its first record among all, and of the one after its last. */
+  /** The position of its first record among all, and of the one after its last. */
   readonly first: number;
   readonly end: number;
   readonly items: readonly I[];
   /** The JSON of each item. */
   readonly parts: ByteLines;
-  /** How many records between its first and its last are not sent. */
+  /** How many of its records are not sent. */
   readonly skipped: number;
-  /** Every id in it, with the number of the batch it is in. */
+  /** Every id in it, with its batch number. */
   readonly ids: IdSet;
 }
 
-/** Cuts records into requests within the service's limits; the same records are cut the same way each time. */
+/**
+ * Cuts records into requests within the service's limits. The cuts are deterministic: the same records are always cut
+ * in the same way.
+ */
 export class RequestCutter<I> {
   readonly #idField: string;
   readonly #recordsMax: number;
@@ -26,7 +29,7 @@ export class RequestCutter<I> {
   #items: I[] = [];
   #parts = new ByteLines(',');
   #skipped = 0;
-  /** Bytes that the caller keeps of these records. */
+  /** Bytes that the caller keeps for these records. */
   #keptBytes = 0;
   #ids = new IdSet();
 
@@ -41,8 +44,8 @@ export class RequestCutter<I> {
   }
 
   /**
-   * Takes one more record, of which the caller keeps so many bytes until it is answered. Returns the request that was
-   * complete before it, if one was.
+   * Adds a record, for which the caller keeps `keptBytes` until it is answered. Returns the previous request if it is
+   * now complete.
    */
   add(item: I, record: unknown, keptBytes = 0): Cut<I> | undefined {
     const json = JSON.stringify(record) ?? 'null';
@@ -65,7 +68,7 @@ export class RequestCutter<I> {
     return complete;
   }
 
-  /** What is left at the end. */
+  /** Takes the current request; undefined if it is empty. */
   take(): Cut<I> | undefined {
     const count = this.#items.length + this.#skipped;
     if (count === 0) return undefined;
@@ -87,7 +90,7 @@ export class RequestCutter<I> {
     return cut;
   }
 
-  /** One record always has. */
+  /** There is always room for one record. */
   #hasRoom(bytes: number): boolean {
     const all = this.#parts.byteLength + this.#keptBytes;
     return all === 0 || all + bytes <= this.#bytesMax;
@@ -98,8 +101,8 @@ export class RequestCutter<I> {
   }
 
   /**
-   * An id may come again within a batch, which is stored as a whole. In a later batch it may not: if only the earlier
-   * one has to be sent again, the earlier record would replace the later.
+   * An id may be repeated within a batch, which is stored as a whole, but not in a later batch: if only the earlier
+   * batch had to be retried, the earlier record would replace the later one.
    */
   #fits(json: string, id: string | undefined, keptBytes: number): boolean {
     if (!this.#hasRoom(json.length + keptBytes)) return false;

@@ -18,7 +18,7 @@ export interface RecordProblem {
 }
 
 export interface Outcome {
-  /** None where nothing was sent, several where the request had to be divided. */
+  /** Empty if nothing was sent, several if the request had to be split. */
   readonly requestIds: readonly string[];
   readonly counts: Counts;
   /** In the order of the records; `index` counts from 0 in the request. */
@@ -27,7 +27,7 @@ export interface Outcome {
 }
 
 export interface SendOptions {
-  /** Begins every Idempotency-Key. */
+  /** The prefix of every Idempotency-Key. */
   readonly key: string;
   readonly dryRun?: boolean | undefined;
   readonly signal?: AbortSignal | undefined;
@@ -36,8 +36,8 @@ export interface SendOptions {
 export const noCounts: Counts = { received: 0, created: 0, updated: 0, unchanged: 0, stale: 0, failed: 0 };
 
 /**
- * Sends requests, several at once, and yields their outcomes in order. Records of one id take effect in the order sent:
- * a request waits for those under way that have an id in common with it.
+ * Sends several requests at once and yields their outcomes in order. Records with the same id take effect in the order
+ * sent: a request waits for those under way that share an id with it.
  */
 export async function* sendCuts<C extends Cut<unknown>>(
   connection: Connection,
@@ -63,7 +63,7 @@ export async function* sendCuts<C extends Cut<unknown>>(
         yield await first();
       }
       const sending = sendCut(connection, type, cut, { ...options, signal });
-      // Settled, so that one that fails while another is waited for is no unhandled rejection.
+      // allSettled: a request that fails while another is awaited must not be an unhandled rejection.
       underWay.push({ cut, settled: Promise.allSettled([sending]).then(([result]) => result) });
     }
     while (underWay.length > 0) yield await first();
@@ -105,7 +105,7 @@ async function sendParts(
     });
     return outcomeOf(answer);
   } catch (error) {
-    // An operator may have set lower limits than the API description has.
+    // An operator may have set lower limits than the API description states.
     if (!isTooLarge(error)) throw error;
     if (to - from === 1) return tooLarge;
     const half = Math.ceil((from + to) / 2);

@@ -86,7 +86,7 @@ export class Upload<T extends ResourceType> implements AsyncIterable<UploadStep<
 
 async function* cutsOf<R>(type: ResourceType, records: Records<R>): AsyncGenerator<Cut<R>> {
   const cutter = new RequestCutter<R>(type);
-  // An await for each record of an array would cost more than the rest.
+  // Awaiting each record of an array would cost more than everything else.
   if (Symbol.asyncIterator in records) {
     for await (const record of records) {
       const cut = cutter.add(record, record);

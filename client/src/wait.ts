@@ -1,4 +1,4 @@
-/** Resolves after some time; rejects with the signal's reason as soon as it is aborted. */
+/** Resolves after `ms`; rejects with the signal's reason as soon as it is aborted. */
 export function wait(ms: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     if (signal?.aborted) return reject(signal.reason);

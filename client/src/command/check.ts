@@ -9,7 +9,7 @@ import { fileOptions, fileOptionsHelp, readFileOptions, typeOf } from './file-op
 import type { Problem } from './tally.ts';
 import { grouped, harmless, print, sayError, table, warn } from './terminal.ts';
 
-/** Problems of a file that people are shown; --json has all. */
+/** Problems shown per file; --json has all. */
 const shownMax = 20;
 
 interface Checked {

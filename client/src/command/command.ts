@@ -7,10 +7,10 @@ export interface Command {
   /** Usage, options and examples. */
   readonly help: string;
   readonly options: ParseArgsOptionsConfig;
-  /** What its first argument can be, for shells to complete. */
+  /** What its first argument can be, for shell completion. */
   readonly words?: readonly string[];
   readonly takesFiles?: boolean;
-  /** Resolves to the exit code: 0, or 1 where some records failed. Throws where it could not run: exit code 2. */
+  /** Resolves to the exit code: 0, or 1 if some records failed. Throws if it could not run: exit code 2. */
   run(values: Values, positionals: readonly string[]): Promise<number>;
 }
 
@@ -18,7 +18,7 @@ export interface Values {
   readonly [option: string]: string | boolean | (string | boolean)[] | undefined;
 }
 
-/** What an option can be; shells complete these. */
+/** The values of an option, for shell completion. */
 export const choices: Readonly<Record<string, readonly string[]>> = {
   type: resourceTypes,
   format: ['ndjson', 'csv', 'parquet'],
@@ -32,7 +32,7 @@ export function choiceOf(values: Values, option: string): string | undefined {
   throw new UsageError(`--${option} must be one of ${allowed.join(', ')}, not ${text}.`);
 }
 
-/** The user has to change something: the message says what, and there is nothing more to show. */
+/** A mistake of the user: only the message is shown, and it says what to change. */
 export class UsageError extends Error {}
 
 export function textOf(values: Values, option: string): string | undefined {

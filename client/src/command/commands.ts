@@ -21,7 +21,6 @@ const withoutCompletion: Readonly<Record<string, Command>> = {
   interactions,
 };
 
-/** Every command by its name. */
 export const commands: Readonly<Record<string, Command>> = {
   ...withoutCompletion,
   completion: completionOf(withoutCompletion),

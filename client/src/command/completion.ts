@@ -3,7 +3,7 @@ import { print } from './terminal.ts';
 
 type Commands = Readonly<Record<string, Command>>;
 
-/** What a shell can complete of one command. */
+/** What a shell completes for one command. */
 interface Completed {
   readonly name: string;
   readonly summary: string;
@@ -12,7 +12,7 @@ interface Completed {
   readonly options: readonly string[];
 }
 
-/** An option that takes a value; no choices where it can be anything. */
+/** An option that takes a value; no choices if it can be anything. */
 interface Valued {
   readonly command: string;
   readonly option: string;
@@ -28,7 +28,7 @@ const shells: Readonly<
   fish,
 };
 
-/** The command that prints what a shell needs to complete the others, from their own definitions. */
+/** The command that prints a shell's completion script, made from the definitions of the other commands. */
 export function completionOf(others: Commands): Command {
   const completion: Command = {
     summary: 'print what a shell needs to complete commands and options',
@@ -84,7 +84,7 @@ function bash(commands: readonly Completed[], valued: readonly Valued[]): string
     const found = takesFiles ? '_intake_files' : `COMPREPLY=($(compgen -W '${words.join(' ')}' -- "$cur"))`;
     return `    ${name}) options='${options.join(' ')}'; ${found} ;;`;
   });
-  // Line by line, for a name may have spaces; without mapfile, which the bash of macOS does not have.
+  // Line by line, because names may have spaces; without mapfile, which the bash of macOS lacks.
   return `_intake_files() {
   local name
   while IFS= read -r name; do COMPREPLY+=("$name"); done < <(compgen -f -- "$cur")

@@ -2,7 +2,7 @@ import { FileError } from '../files/file-error.ts';
 import { IntakeError } from '../index.ts';
 import { UsageError } from './command.ts';
 
-/** Expected errors are a sentence; anything else is a mistake of ours, and its stack is what we need to see. */
+/** An expected error is one sentence; any other is a bug, for which we need the stack. */
 export function explain(error: unknown): string {
   if (error instanceof IntakeError) return explainAnswer(error);
   if (error instanceof UsageError || error instanceof FileError) return error.message;
@@ -10,7 +10,7 @@ export function explain(error: unknown): string {
   return (error as Error).stack ?? String(error);
 }
 
-/** What the service says is for programs where the command has a better way. */
+/** Replaces messages of the service that are written for programs where the command can say it better. */
 function explainAnswer({ code, message, details, requestId }: IntakeError): string {
   if (code === 'unauthorized')
     return 'The service does not accept the API key. Run intake login, or correct INTAKE_KEY.';

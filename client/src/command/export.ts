@@ -5,7 +5,7 @@ import { interruption } from './interruption.ts';
 import { connect } from './settings.ts';
 import { print } from './terminal.ts';
 
-/** Lines that are written at once. */
+/** Lines per write. */
 const linesPerWrite = 500;
 
 export const exportRecords: Command = {

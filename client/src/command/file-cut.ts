@@ -4,15 +4,18 @@ import type { Cut } from '../request-cutter.ts';
 import type { Outcome } from '../send-cuts.ts';
 import type { Problem } from './tally.ts';
 
-/** The records of one request, with what is kept of each until it is answered: as bytes, for strings take several times as much. */
+/**
+ * The records of one request, and what is kept of each until it is answered: as bytes, because strings take several
+ * times as much.
+ */
 export interface FileCut extends Cut<undefined> {
-  /** Of each record that is sent, beside its JSON. */
+  /** For each sent record: its line and cells. */
   readonly rows: ByteLines;
-  /** Of each that is not. */
+  /** The records that are not sent. */
   readonly unsent: ByteLines;
 }
 
-/** A record that failed, with its problems by column. */
+/** A failed record, with its problems by column. */
 export interface Failed extends Omit<FileRecord, 'record' | 'cells'> {
   readonly cells?: readonly string[] | undefined;
   readonly record?: unknown;
@@ -28,7 +31,7 @@ export function packRow({ line, cells }: FileRecord): string {
     : `${line}${separator}${cells.length}${separator}${cells.join(separator)}`;
 }
 
-/** Without the cells where one of them holds the separator: they cannot be told apart. */
+/** Leaves the cells out if one of them contains the separator, because they cannot be told apart. */
 function unpackRow(row: string): Pick<Failed, 'line' | 'cells'> {
   const [line, count, ...cells] = row.split(separator);
   return cells.length === Number(count) ? { line: Number(line), cells } : { line: Number(line) };
@@ -38,7 +41,9 @@ export function packFailure(failure: FileFailure | undefined): string {
   return JSON.stringify(failure);
 }
 
-/** What failed, in the order of the file, one after the other: together they may take more memory than all the rest. */
+/**
+ * The failed records in the order of the file, one at a time: together they may take more memory than everything else.
+ */
 export function* failedOf(file: OpenedFile, cut: FileCut, { failed }: Outcome): Generator<Failed> {
   let next = 0;
   let unsent = unsentAt(cut, next);
@@ -55,7 +60,7 @@ function unsentAt({ unsent }: FileCut, index: number): FileFailure | undefined {
   return index < unsent.count ? JSON.parse(unsent.get(index)) : undefined;
 }
 
-/** What people call it: the column of their file, or the field where there is none. */
+/** The name that people know: the column of their file, or else the field. */
 export function columnOf(file: OpenedFile, field: string | null): string | null {
   return field === null ? null : (file.columnOf(field) ?? field);
 }

@@ -4,7 +4,7 @@ import type { FileOptions } from '../files/read-file.ts';
 import { type ResourceType, resourceTypes } from '../generated/resources.ts';
 import { textOf, textsOf, UsageError, type Values } from './command.ts';
 
-/** The options that say how files are read: the same for upload and check. */
+/** The options for reading files, the same for upload and check. */
 export const fileOptions: ParseArgsOptionsConfig = {
   type: { type: 'string' },
   map: { type: 'string', multiple: true },
@@ -31,7 +31,7 @@ export function asType(text: string | undefined): ResourceType {
   throw new UsageError(`There is no record type ${text}. Use one of ${resourceTypes.join(', ')}.`);
 }
 
-/** Of each type; what the command line says goes before the mapping file. */
+/** The options for each type; the command line overrides the mapping file. */
 export async function readFileOptions(values: Values): Promise<(type: ResourceType) => FileOptions> {
   const mappingFile = textOf(values, 'mapping');
   const mapping = mappingFile === undefined ? () => ({}) : await readMapping(mappingFile);
@@ -53,7 +53,7 @@ export async function readFileOptions(values: Values): Promise<(type: ResourceTy
   };
 }
 
-/** These options as somebody would type them. */
+/** These options as they would be typed. */
 export function typedOptions(values: Values): string {
   return Object.keys(fileOptions)
     .flatMap((option) => {

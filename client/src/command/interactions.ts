@@ -6,7 +6,7 @@ import { connect } from './settings.ts';
 import { harmless, print } from './terminal.ts';
 
 const pollMs = 2_000;
-/** Interactions are not listed in the very order in which they were received: each poll looks back this far. */
+/** The list is not exactly in the order of receipt, so each poll looks back this far. */
 const overlapMs = 30_000;
 
 export const interactions: Command = {
@@ -30,7 +30,7 @@ Examples:
     const intake = await connect();
     const signal = interruption();
     const limit = countOf(values, 'limit', 10);
-    /** Id to when it was received, of those that a poll may meet again. */
+    /** The interactions that a poll may return again: id to time of receipt. */
     const seen = new Map<string, number>();
     let newestMs = 0;
     const show = async (found: readonly Interaction[]) => {
@@ -48,7 +48,7 @@ Examples:
         const createdMs = Date.parse(one.created);
         const newest = past[0] ?? one;
         if (past.length < limit) past.push(one);
-        // A poll meets these again, and they are no news.
+        // Polls return these again, and they are not new.
         else if (createdMs >= Date.parse(newest.created) - overlapMs) seen.set(one.interaction_id, createdMs);
         else break;
       }

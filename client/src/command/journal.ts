@@ -3,48 +3,48 @@ import { notWritten } from '../files/write-whole.ts';
 import type { Counts } from '../index.ts';
 import { UsageError } from './command.ts';
 
-/** How far the upload of one file has come. */
+/** The progress of uploading one file. */
 export interface JournalState {
-  /** Records of the file, sent or not, that are done with. */
+  /** Records of the file that are done, sent or not. */
   readonly done: number;
   readonly counts: Counts;
   /** Records that could not be sent. */
   readonly unsent: number;
-  /** Bytes of each file of failed records. */
+  /** The size in bytes of each file of failed records. */
   readonly failedFiles: Readonly<Record<string, number>>;
-  /** `broken`: everything up to the place where the file breaks off is done. */
+  /** `broken`: everything before the point where the file breaks off is done. */
   readonly end?: 'finished' | 'broken' | undefined;
 }
 
-/** Where and how a file is uploaded: the same for a resumed upload as for the one it continues. */
+/** Where and how a file is uploaded; a resumed upload must use the same. */
 export interface Circumstances {
   readonly service: string;
-  /** Names the key; it is not the key. */
+  /** The id of the key, not the key. */
   readonly keyId: string;
-  /** Everything that decides how the file is read. */
+  /** Everything that affects how the file is read. */
   readonly options: string;
-  /** The same as it was typed. */
+  /** The same options as they were typed. */
   readonly typed: string;
 }
 
 interface Head extends Circumstances {
-  /** Begins every Idempotency-Key of this upload. */
+  /** The prefix of every Idempotency-Key of this upload. */
   readonly upload: string;
   readonly bytes: number;
   readonly modifiedMs: number;
 }
 
-/** What an earlier run left. */
+/** What an earlier run has left. */
 export interface Earlier {
   readonly upload: string;
   readonly state: JournalState | undefined;
-  /** Length of the journal without what the crash cut off. */
+  /** The length of the journal up to its last complete line. */
   readonly bytes: number;
 }
 
 /**
- * A file beside the uploaded one: a head, then a line for each request that was answered. A line is written when the
- * failed records of its request are on disk, so what a crash loses is sent again under the same Idempotency-Key.
+ * A file beside the uploaded one: a head, then a line for each answered request. The line is written after the failed
+ * records of the request are on disk, so after a crash anything missing is sent again under the same Idempotency-Key.
  */
 export class Journal {
   readonly upload: string;
@@ -77,7 +77,7 @@ export class Journal {
     return new Journal(path, upload, handle);
   }
 
-  /** It is on disk afterwards: no request counts as done before. */
+  /** Returns when the line is on disk: no request counts as done before. */
   async write(state: JournalState): Promise<void> {
     await this.#append(state);
   }
@@ -96,14 +96,14 @@ export class Journal {
   }
 }
 
-/** What an earlier run left of this file's upload; undefined where there is nothing to resume. */
+/** What an earlier run has left of this file's upload; undefined if there is nothing to resume. */
 export async function findEarlier(file: string, now: Circumstances): Promise<Earlier | undefined> {
   const text = await readFile(journalOf(file), 'utf8').catch(() => '');
   const lines: (Head | JournalState)[] = [];
   let end = 0;
   for (let next = text.indexOf('\n'); next >= 0; next = text.indexOf('\n', end)) {
     const line = parsed(text.slice(end, next));
-    // What a crash left half written ends the journal.
+    // A line that a crash left half written ends the journal.
     if (line === undefined) break;
     lines.push(line);
     end = next + 1;
@@ -113,7 +113,7 @@ export async function findEarlier(file: string, now: Circumstances): Promise<Ear
   const state = states.at(-1);
   const { bytes, modifiedMs } = await sizeOf(file);
   if (head.bytes !== bytes || head.modifiedMs !== modifiedMs) {
-    // It was to be replaced by a whole one, and now it is: its upload begins again.
+    // The broken file was replaced by a whole one, so its upload begins again.
     if (state?.end === 'broken') return undefined;
     throw new UsageError(`${file} has changed since its upload began. Upload it again without --resume.`);
   }

@@ -63,7 +63,7 @@ function refuseAddress(url: string): void {
     throw new UsageError(`${url} is no address of a service. Write it like https://intake.example.com.`);
 }
 
-/** What is wrong with the address or the key, in the words of somebody who has just typed them. */
+/** Explains what is wrong with the address or the key to someone who has just typed them. */
 function explainLogin(url: string, error: unknown): unknown {
   if (!(error instanceof IntakeError)) return error;
   const { origin, host, pathname, search, hash } = new URL(url);
@@ -79,7 +79,7 @@ function explainLogin(url: string, error: unknown): unknown {
   return error;
 }
 
-/** Throws where the key is none. What it may do cannot be asked for, but for reading. */
+/** Throws if the key is not valid. Of its permissions only reading can be tested. */
 async function tryKey(settings: Pick<Settings, 'url' | 'key'>): Promise<string> {
   try {
     await intakeOf(settings, { retryForMs: 0 }).data.overview();
@@ -98,7 +98,7 @@ async function readFirstLine(): Promise<string> {
   );
 }
 
-/** Reads a line that nobody sees: it stays out of the scrollback and of screenshots. */
+/** Reads a line without echo, which keeps it out of the scrollback and of screenshots. */
 function askHidden(question: string): Promise<string> {
   return new Promise((resolve, reject) => {
     const { stdin } = process;

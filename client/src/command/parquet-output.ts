@@ -3,12 +3,12 @@ import type { ResourceType } from '../generated/resources.ts';
 import { type FieldSchema, schemas } from '../generated/schemas.ts';
 import { writeOut } from './terminal.ts';
 
-/** A row group is held in memory until it is written. */
+/** A row group is buffered in memory until it is written. */
 const rowsPerGroup = 10_000;
 
 /**
- * Records as Parquet on standard output, a row group at a time. Times are texts, as in the API: the type for them that is
- * read everywhere ends at the millisecond, and the service keeps microseconds.
+ * Writes records as Parquet to standard output, a row group at a time. Times are texts, as in the API: the timestamp
+ * type that every reader supports has milliseconds, and the service keeps microseconds.
  */
 export class ParquetOutput {
   readonly #fields: readonly string[];
@@ -44,7 +44,7 @@ export class ParquetOutput {
   }
 
   async #writeGroup(): Promise<void> {
-    // An index of pages would be kept in memory until the end, and a group has a page or two of each column.
+    // Page indexes would stay in memory until the end, and a group has only a page or two per column.
     const columnData = this.#fields.map((name, at) => ({
       name,
       data: this.#columns[at] as unknown[],

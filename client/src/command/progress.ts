@@ -3,10 +3,10 @@ import { grouped } from './terminal.ts';
 
 export interface ProgressState {
   readonly path: string;
-  /** Read so far and in all; undefined where nobody can know. */
+  /** `bytes` is undefined if the total is unknown. */
   readonly bytesRead: number;
   readonly bytes: number | undefined;
-  /** Answered so far, in this run. */
+  /** Records answered in this run. */
   readonly records: number;
   readonly failed: number;
 }
@@ -14,7 +14,7 @@ export interface ProgressState {
 const redrawMs = 200;
 const logLineMs = 10_000;
 
-/** One line that is drawn again on a terminal; in a log, a line every ten seconds. */
+/** On a terminal one line that is redrawn; in a log a line every ten seconds. */
 export class Progress {
   readonly #startedMs = performance.now();
   readonly #stream = process.stderr;
@@ -24,7 +24,7 @@ export class Progress {
   show(state: ProgressState): void {
     const nowMs = performance.now();
     const dueMs = this.#stream.isTTY ? redrawMs : logLineMs;
-    // The first line of a log would say that nothing has happened yet.
+    // Skips the first line of a log, when nothing has happened yet.
     if (nowMs - Math.max(this.#shownMs, this.#stream.isTTY ? -Infinity : this.#startedMs) < dueMs) return;
     this.#shownMs = nowMs;
     const elapsedS = (nowMs - this.#startedMs) / 1000;
@@ -33,7 +33,7 @@ export class Progress {
     this.#isDrawn = true;
   }
 
-  /** Makes room for a message, or for the end. */
+  /** Clears the line for a message, or at the end. */
   clear(): void {
     if (this.#isDrawn) this.#stream.write('\r\u001b[K');
     this.#isDrawn = false;
@@ -60,7 +60,7 @@ function logLine(state: ProgressState, elapsedS: number): string {
   return `${state.path}: ${[percent, records, rate, failed, left].filter(Boolean).join(', ')}`;
 }
 
-/** What does not fit is left out: the bar first, then the name. */
+/** If it does not fit, the bar is left out first, then the name. */
 function drawnLine(state: ProgressState, elapsedS: number, columns: number): string {
   const { share, percent, rate, failed, left } = factsOf(state, elapsedS);
   const facts = [percent, rate, failed, left].filter(Boolean).join('  ');

@@ -8,11 +8,11 @@ import { UsageError } from './command.ts';
 export interface Settings {
   readonly url: string;
   readonly key: string;
-  /** Where they came from, in words. */
+  /** Where they come from, in words. */
   readonly source: string;
 }
 
-/** The user's own configuration folder, as each system has it. */
+/** In the user's configuration folder of each platform. */
 function settingsFile(): string {
   const { XDG_CONFIG_HOME, APPDATA } = process.env;
   const folder =
@@ -20,7 +20,7 @@ function settingsFile(): string {
   return join(folder, 'intake', 'config.json');
 }
 
-/** INTAKE_URL and INTAKE_KEY, each before what `intake login` kept. */
+/** INTAKE_URL and INTAKE_KEY each override what `intake login` stored. */
 export async function readSettings(): Promise<Settings> {
   const { INTAKE_URL, INTAKE_KEY } = process.env;
   const file = settingsFile();
@@ -48,14 +48,14 @@ async function readKept(file: string): Promise<{ url?: string; key?: string }> {
 export async function keepSettings(url: string, key: string): Promise<string> {
   const file = settingsFile();
   await mkdir(dirname(file), { recursive: true, mode: 0o700 });
-  // A file that was there would keep the mode it had, so a new one takes its place.
+  // An existing file would keep its mode, so a new one replaces it.
   const next = `${file}.${process.pid}`;
   await writeFile(next, `${JSON.stringify({ url, key }, null, 2)}\n`, { mode: 0o600, flag: 'wx' });
   await rename(next, file);
   return file;
 }
 
-/** Which key it is; the rest of it is secret. */
+/** The public part of a key. */
 export function keyIdOf(key: string): string {
   return /^intake_([^_]+)_/.exec(key)?.[1] ?? 'unknown';
 }

@@ -2,7 +2,7 @@ import type { Tally } from './tally.ts';
 import { grouped, harmless, print, styled, table } from './terminal.ts';
 import type { FileResult } from './upload-file.ts';
 
-/** Lines of each list that people are shown; --json has more. */
+/** Lines shown of each list; --json has more. */
 const shownMax = 10;
 const jsonMax = 1_000;
 
@@ -69,7 +69,7 @@ export async function printSummary({ results, tally, isDryRun, isResumed }: Summ
   }
 }
 
-/** Without the columns that have nothing to say: with all of them it is wider than most terminals. */
+/** Leaves out empty columns: with all of them the table is wider than most terminals. */
 function fileTable(results: readonly FileResult[]): string {
   const rows = results.map(({ path, type, counts, unsent }) => ({
     File: path,

@@ -1,7 +1,7 @@
 import { type ResourceType, resources } from '../generated/resources.ts';
 import type { Warning } from '../index.ts';
 
-/** Distinct reasons, ids and warnings that are counted; what comes beyond is in the failed files only. */
+/** The most distinct reasons, ids and warnings that are counted; others are only in the files of failed records. */
 const distinctMax = 10_000;
 
 export interface Problem {
@@ -22,7 +22,7 @@ export interface MissingId {
   count: number;
 }
 
-/** Counts why records failed, for the summary. */
+/** Counts the reasons of failed records for the summary. */
 export class Tally {
   readonly #reasons = new Map<string, Reason>();
   readonly #missing = new Map<string, MissingId>();
@@ -36,7 +36,7 @@ export class Tally {
       this.#reasons.set(key, { type, column, code, message, count: 1 });
   }
 
-  /** Counts the id that a record refers to in vain. */
+  /** Counts a missing reference. */
   addMissing(type: ResourceType, field: string, record: Record<string, unknown>): void {
     const target = resources[type].references[field];
     const id = record[field];

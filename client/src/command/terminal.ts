@@ -1,6 +1,6 @@
 import type { WriteStream } from 'node:tty';
 
-/** What people see: messages on standard error, data on standard output, colours only on a terminal. */
+/** Messages go to standard error, data to standard output; colours only to a terminal. */
 
 const styles = { bold: [1, 22], red: [31, 39], yellow: [33, 39], dim: [2, 22] } as const;
 
@@ -43,7 +43,7 @@ export function print(text: string): Promise<void> {
 }
 
 export async function writeOut(data: string | Uint8Array): Promise<void> {
-  // A reader that is slower than the service must slow it down.
+  // Back-pressure: waits for a reader that is slower than the service.
   if (!process.stdout.write(data)) await new Promise((resolve) => process.stdout.once('drain', resolve));
 }
 
@@ -51,18 +51,18 @@ export function printJson(value: unknown): Promise<void> {
   return print(JSON.stringify(value, null, process.stdout.isTTY ? 2 : undefined));
 }
 
-/** 1234567 as 1,234,567: the same everywhere. */
+/** 1234567 as 1,234,567, in every locale. */
 export function grouped(value: number): string {
   return value.toLocaleString('en-US');
 }
 
-/** Names of files and ids come from elsewhere: a terminal must not take them for commands. */
+/** Replaces control characters: file names and ids come from elsewhere, and a terminal would interpret them. */
 export function harmless(text: string): string {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is replaced.
   return text.replace(/[\u0000-\u001f\u007f-\u009f]/g, '\ufffd');
 }
 
-/** Breaks text between words where it is wider than the terminal; longer words stay whole, for ids are copied. */
+/** Wraps text at spaces to the width of the terminal; longer words stay whole, so that ids can be copied. */
 function wrapped(text: string, width: number): string[] {
   const indent = /^ */.exec(text)?.[0] ?? '';
   const lines: string[] = [];
@@ -76,10 +76,10 @@ function wrapped(text: string, width: number): string[] {
   return [...lines, indent + line];
 }
 
-/** Narrower than this, the last column of a table is not worth wrapping. */
+/** If the last column would be narrower than this, it is not wrapped. */
 const wrappedWidthMin = 24;
 
-/** Numbers to the right, text to the left, the last column wrapped. In a narrow terminal, a line for each cell. */
+/** Numbers align right, text left, and the last column wraps. In a narrow terminal each cell has its own line. */
 export function table(header: readonly string[], rows: readonly (readonly (string | number)[])[]): string {
   const cells = rows.map((row) =>
     row.map((cell) => (typeof cell === 'number' ? grouped(cell) : harmless(cell))),

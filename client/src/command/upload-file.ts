@@ -13,17 +13,17 @@ import type { Progress } from './progress.ts';
 import type { Problem, Tally } from './tally.ts';
 import { warn } from './terminal.ts';
 
-/** Less than the service takes: what is under way has to fit in memory, and a resumed upload sends it again. */
+/** Below the service's limits: requests under way have to fit in memory, and a resumed upload sends them again. */
 const perRequest = { recordsMax: 2_000, bytesMax: 1_000_000 };
 
 export interface FileResult {
   readonly path: string;
   readonly type: ResourceType;
   readonly counts: Counts;
-  /** Records that could not be sent, for they could not be read or converted. */
+  /** Records that were not sent because they could not be read or converted. */
   readonly unsent: number;
   readonly failedFiles: readonly string[];
-  /** Why the file cannot be read to its end; what comes before that place is uploaded. */
+  /** Why the file cannot be read to its end; everything before that point is uploaded. */
   readonly broken?: FileError | undefined;
 }
 
@@ -33,13 +33,13 @@ export interface Run {
   readonly progress: Progress;
   readonly tally: Tally;
   readonly signal: AbortSignal;
-  /** Whether anything of the file at hand was sent, in this run or an earlier one. */
+  /** Whether anything of the current file was sent, in this run or an earlier one. */
   hasSent: boolean;
 }
 
 export const nothingDone: JournalState = { done: 0, counts: noCounts, unsent: 0, failedFiles: {} };
 
-/** Uploads one file, which passes over what is done already. The journal is told of each request that is done. */
+/** Uploads one file, whose reader skips the records that are done. Each answered request is written to the journal. */
 export async function uploadFile(
   run: Run,
   file: OpenedFile,
@@ -103,7 +103,7 @@ interface Reading {
   broken: FileError | undefined;
 }
 
-/** In the order of the file: a resumed upload passes over as many records as are done. */
+/** In the order of the file, because a resumed upload skips by the number of records that are done. */
 async function* cutsOf(
   file: OpenedFile,
   cutter: RequestCutter<undefined>,
@@ -135,7 +135,7 @@ async function* cutsOf(
       }
     }
   } catch (error) {
-    // What was read before is as good as any; the error is told when all of it is answered.
+    // The records read so far are uploaded; the error is reported when they are answered.
     if (!(error instanceof FileError)) throw error;
     reading.broken = error;
   }

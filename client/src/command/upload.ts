@@ -66,14 +66,14 @@ Exit code: 0, 1 if some records failed, 2 if the upload could not run or was int
       hasSent: false,
     };
     const planned = await plan(values, settings, files);
-    // What an earlier run left is not for this one.
+    // Journals of an earlier run are only for --resume.
     if (!isResumed) await removeJournals(planned);
     const results = await uploadAll(run, planned);
     const broken = results.at(-1)?.broken;
-    // After a file that breaks off, --resume needs the journals of all.
+    // If a file breaks off, --resume needs the journals of all files.
     if (!broken) await removeJournals(planned);
     const exitCode = broken ? 2 : failedIn(results) > 0 ? 1 : 0;
-    // Before it is printed, for whoever reads it may have gone.
+    // Set before printing, because the reader may have closed the pipe.
     process.exitCode = exitCode;
     const summary = { results, tally: run.tally, isDryRun, isResumed };
     if (values.json) await printJson(summaryJson(summary));
@@ -87,13 +87,13 @@ interface Planned {
   readonly path: string;
   readonly type: ResourceType;
   readonly options: FileOptions;
-  /** Undefined where the upload of this file has no journal. */
+  /** Undefined if the upload of this file has no journal. */
   readonly circumstances: Circumstances | undefined;
   readonly earlier: Earlier | undefined;
   readonly standardInput: OpenedFile | undefined;
 }
 
-/** Everything that can be wrong with the files and their journals is found before anything is sent. */
+/** Finds every problem with the files and their journals before anything is sent. */
 async function plan(
   values: Values,
   settings: Settings,
@@ -124,7 +124,7 @@ async function removeJournals(planned: readonly Planned[]): Promise<void> {
   for (const { path, circumstances } of planned) if (circumstances) await removeJournal(path);
 }
 
-/** One after the other, up to the first that breaks off: others may refer to what is not there. */
+/** One after the other, up to the first that breaks off: later files may refer to records that are missing. */
 async function uploadAll(run: Run, planned: readonly Planned[]): Promise<FileResult[]> {
   const results: FileResult[] = [];
   try {
@@ -164,11 +164,11 @@ function explainBroken(message: string, filesLeft: number, isDryRun: boolean): s
   return `${message}\nWhat comes before is uploaded.${left} Replace the file by a whole one and run the same command with --resume.`;
 }
 
-/** Several requests fail at once and for one reason: it is told once in a while. */
+/** Several requests fail at once for one reason, so it is reported at most every ten seconds. */
 function tellRetries(progress: Progress): (error: IntakeError, waitMs: number) => void {
   let toldMs = -Infinity;
   return (error, waitMs) => {
-    // Being told to slow down is part of uploading fast.
+    // A 429 is normal when uploading fast.
     if (error.status === 429 || performance.now() - toldMs < 10_000) return;
     toldMs = performance.now();
     progress.clear();

@@ -3,8 +3,8 @@ import { FileError } from './file-error.ts';
 import { type FileOptions, type OpenedFile, openFile } from './read-file.ts';
 
 /**
- * Looks at the beginning of every file, and throws one error for all that cannot be read: nobody should learn of the
- * second wrong header when half of the files are uploaded. Standard input, which can be opened once, is returned.
+ * Opens every file and throws one error for all that cannot be read, so that nobody learns of a second wrong header
+ * when half of the files are uploaded. Returns standard input, which can be opened only once.
  */
 export async function checkHeaders(
   files: readonly { readonly path: string; readonly type: ResourceType }[],

@@ -12,7 +12,7 @@ export interface FieldProblem {
 
 const noProblems: readonly FieldProblem[] = [];
 
-/** The checks of the service that need no other record, from the schema in its API description. */
+/** The service's checks that need no other record, from the schema in its API description. */
 export function checkerOf(type: ResourceType): (record: Record<string, unknown>) => readonly FieldProblem[] {
   const schema = schemas[type];
   const isGood = new Ajv({ allErrors: true, allowUnionTypes: true, formats }).compile(schema);
@@ -33,7 +33,7 @@ function fieldOf({ keyword, params, instancePath }: ErrorObject): string {
   return keyword === 'required' ? params.missingProperty : instancePath.slice(1);
 }
 
-/** The service names one reason for a field: the first. */
+/** Like the service, reports only the first reason for a field. */
 function explain(errors: readonly ErrorObject[], value: unknown, schema: FieldSchema, isRequired: boolean) {
   if (isRequired && (value === undefined || value === null || value === ''))
     return { code: 'required', message: 'is required and must not be null or empty' };
@@ -75,7 +75,7 @@ function reasonOf(
   }
 }
 
-/** Whether it is written well, but for a day like the 30th of February. */
+/** Whether only the day is wrong, such as the 30th of February. */
 function namesNoDay(value: unknown): boolean {
   return (
     typeof value === 'string' && /^\d{4}-\d\d-\d\d($|T)/i.test(value) && !formats.date(value.slice(0, 10))

@@ -3,25 +3,25 @@ import { type DateReader, dateReader } from './date-format.ts';
 import { deriveId, namedBy } from './derived-id.ts';
 
 export interface ConvertOptions {
-  /** How dates are written, such as dd/MM/yyyy; ISO 8601 is read in any case. */
+  /** The format of dates, such as dd/MM/yyyy; ISO 8601 is always read. */
   readonly dateFormat?: string | undefined;
   /** 1.234,50 instead of 1234.50. */
   readonly decimalComma?: boolean | undefined;
-  /** The columns of the key from which ids are derived. */
+  /** The key columns from which ids are derived. */
   readonly idFrom?: readonly string[] | undefined;
 }
 
-/** Why a cell cannot be turned into its field's type. */
+/** Why a cell cannot be converted to its field's type. */
 export interface CellProblem {
   readonly code: string;
   readonly message: string;
 }
 
 export type Scalar = string | number | boolean;
-/** A cell that is not empty as its field's type; undefined where it says nothing after all, such as one of spaces. */
+/** Converts a cell that is not empty to its field's type; undefined if it holds only spaces. */
 export type Convert = (cell: string) => Scalar | CellProblem | undefined;
 
-/** How the cells of this field are read; undefined where they are sent as they are. */
+/** Converts the cells of this field; undefined if they are sent unchanged. */
 export function converterOf(
   field: string,
   schema: FieldSchema,
@@ -35,7 +35,7 @@ export function converterOf(
   return undefined;
 }
 
-/** Values of JSON have a type already, so only what an option asks for is converted. */
+/** JSON values have a type already, so they are converted only if an option asks for it. */
 export function jsonConverterOf(
   field: string,
   schema: FieldSchema,
@@ -53,7 +53,7 @@ function typeIs({ type }: FieldSchema, wanted: string): boolean {
   return typeof type === 'string' ? type === wanted : type.includes(wanted);
 }
 
-/** Most cells have no space around them, and looking is cheaper than cutting. */
+/** Most cells have no space around them, and checking is cheaper than trimming. */
 function trimmed(convert: Convert): Convert {
   return (cell) => {
     if (cell.charCodeAt(0) > 0x20 && cell.charCodeAt(cell.length - 1) > 0x20) return convert(cell);
@@ -81,7 +81,7 @@ const notDecimalComma: CellProblem = {
   message: 'must be a number with a decimal comma such as 1234,5 or 1.234,5, without a currency',
 };
 
-/** A point is read only between groups of three digits: 12.5 would otherwise become 125 without a word. */
+/** A point is accepted only between groups of three digits: otherwise 12.5 would silently become 125. */
 function readDecimalComma(cell: string): number | CellProblem {
   if (!decimalComma.test(cell)) return notDecimalComma;
   return Number(cell.replace(/[. \u00a0\u202f']/g, '').replace(',', '.'));
@@ -121,7 +121,7 @@ function dateConverter(wants: 'date' | 'date-time', format: string | undefined):
     code: 'invalid_format',
     message: `names no day or time that there is, read as ${format}; check it, or --date-format`,
   };
-  // With yyyy-dd-MM, a day that is none must not be taken for a month.
+  // With yyyy-dd-MM, an invalid day must not be taken for a month.
   const readsIso = format === undefined || !/^yyyy-(?!MM-dd)/.test(format);
   return trimmed((cell) => {
     const asFormat = read?.(cell, wants);
@@ -131,20 +131,20 @@ function dateConverter(wants: 'date' | 'date-time', format: string | undefined):
   });
 }
 
-/** Databases write a day as 2004-02-29 00:00:00 where a column may have a time. */
+/** Databases write a day as 2004-02-29 00:00:00 if the column may have a time. */
 function isoDate(cell: string): string {
   return cell.length > 10 && /^[ T]00:00(:00(\.0+)?)?(Z|\+00(:?00)?)?$/.test(cell.slice(10))
     ? cell.slice(0, 10)
     : cell;
 }
 
-/** Databases write a space instead of the T, and spreadsheets leave out a time of midnight. */
+/** Databases write a space instead of the T, and spreadsheets leave out midnight. */
 function isoDateTime(cell: string): string {
   if (cell.length === 10) return `${cell}T00:00:00Z`;
   return cell.charCodeAt(10) === 0x20 ? isoWithSpace(cell) : cell;
 }
 
-/** PostgreSQL also writes the offset as +00, others with a space before it. */
+/** PostgreSQL also writes the offset as +00; others put a space before it. */
 function isoWithSpace(cell: string): string {
   return `${cell.slice(0, 10)}T${cell.slice(11).replace(' ', '')}`;
 }

@@ -1,25 +1,25 @@
-/** One row of a CSV. `line` is where it begins in the file, from 1. */
+/** One row of a CSV. `line` is its first line in the file, from 1. */
 export interface CsvRow {
   readonly line: number;
   readonly cells: readonly string[];
-  /** Why the row cannot be taken apart; the cells are then what a plain split gives. */
+  /** Why the row cannot be parsed; `cells` is then a plain split. */
   readonly malformed: string | undefined;
 }
 
-/** A record of the service has at most 64 KiB of JSON: what goes on for longer is a quote that was never closed. */
+/** A record has at most 64 KiB of JSON, so a longer row is a quote that was never closed. */
 const rowCharactersMax = 262_144;
 
 const neverClosed =
   'has a quote that is not closed where it should be; close it, or double the quotes within a cell';
 const textAfterQuote = 'has text after a closing quote; double the quotes within a cell';
 
-/** What a decoder makes of bytes that are not UTF-8. */
+/** The decoder's replacement for bytes that are not UTF-8. */
 export const replacement = '\ufffd';
 export const notUtf8 = 'has characters that are not UTF-8; save the file as UTF-8';
 
 const separators = [',', ';', '\t', '|'];
 
-/** The separator that the header has most of, outside quotes. */
+/** The most frequent separator in the header, outside quotes. */
 export function detectSeparator(header: string): string {
   const bare = header.replace(/"[^"]*"/g, '');
   const counts = separators.map((separator) => bare.split(separator).length);
@@ -27,9 +27,9 @@ export function detectSeparator(header: string): string {
 }
 
 /**
- * Takes a CSV (RFC 4180) apart as it arrives. Written here because csv-parse reads 75,000 rows/s of transactions, and a
- * split of the lines without a quote, which is nearly all of them, several times as many. A row that cannot be read
- * costs only its own line: reading goes on with the next one.
+ * Parses CSV (RFC 4180) as it arrives. Written here because csv-parse reads 75,000 rows/s of transactions, and
+ * splitting lines without quotes, which nearly all are, is several times as fast. A malformed row costs only its own
+ * line: parsing continues with the next.
  */
 export class CsvParser {
   readonly #separator: string;
@@ -42,7 +42,7 @@ export class CsvParser {
     this.#separator = separator;
   }
 
-  /** The rows that are complete with this text. Blank lines are no rows. */
+  /** The rows that are complete with this text. Blank lines are skipped. */
   push(text: string, isLast: boolean): CsvRow[] {
     const all = this.#rest === '' ? text : this.#rest + text;
     const rows: CsvRow[] = [];
@@ -91,7 +91,7 @@ export class CsvParser {
     return to === from ? undefined : all.slice(from, to).split(this.#separator);
   }
 
-  /** The header says how many cells a row has. Spreadsheets add empty ones at the end. */
+  /** A row must have as many cells as the header. Spreadsheets append empty ones. */
   #complain(cells: readonly string[]): string | undefined {
     if (this.#width === 0) this.#width = cells.length;
     if (cells.length === this.#width) return undefined;
@@ -99,7 +99,7 @@ export class CsvParser {
     return `has ${cells.length} cells where the header has ${this.#width}; check its separators and quotes`;
   }
 
-  /** Reads a row with quotes. Returns where the next row begins, or -1 if this one has not arrived whole. */
+  /** Reads a row with quotes. Returns where the next row begins, or -1 if this one is incomplete. */
   #readQuoted(all: string, from: number, lineEnd: number, isLast: boolean, rows: CsvRow[]): number {
     const cells: string[] = [];
     let at = from;
@@ -115,7 +115,7 @@ export class CsvParser {
         continue;
       }
       const close = closingQuote(all, at + 1);
-      // At the very end a quote may be the first half of a doubled one.
+      // A quote at the very end may be the first half of a doubled one.
       const isOpen = close < 0 || (close + 1 >= all.length && !isLast);
       if (!isOpen && close > end) end = endOfLine(all, close);
       if (isOpen || (end === all.length && !isLast)) {
@@ -136,7 +136,7 @@ export class CsvParser {
     return end + 1;
   }
 
-  /** Gives up this line only: the quote may have swallowed the rows after it. */
+  /** Gives up only this line: an unclosed quote may span the rows after it. */
   #fail(malformed: string, all: string, from: number, lineEnd: number, rows: CsvRow[]): number {
     rows.push({ line: this.#line, cells: this.#split(all, from, lineEnd) ?? [], malformed });
     this.#line++;
@@ -150,7 +150,7 @@ function checkCharacters(row: CsvRow): CsvRow {
     : row;
 }
 
-/** Where the quote is that closes the cell, passing over doubled ones; -1 if it is not there yet. */
+/** The index of the quote that closes the cell, skipping doubled ones; -1 if it has not arrived. */
 function closingQuote(all: string, from: number): number {
   let at = all.indexOf('"', from);
   while (at >= 0 && all.charCodeAt(at + 1) === 0x22) at = all.indexOf('"', at + 2);

@@ -3,8 +3,8 @@ import { FileError } from './file-error.ts';
 type Token = { readonly literal: string } | { readonly part: string };
 
 /**
- * Dates and times as an export writes them, as ISO 8601; undefined for what the format does not fit, null for what fits but
- * names no day or time that there is.
+ * Converts an export's dates and times to ISO 8601. Undefined if the text does not fit the format, null if it fits but
+ * there is no such day or time.
  */
 export type DateReader = (cell: string, wants: 'date' | 'date-time') => string | null | undefined;
 
@@ -32,9 +32,9 @@ const offset = /^(Z|[+-]\d\d(:?\d\d)?)/;
 const isoTime = /^[ T](\d\d):(\d\d)(?::(\d\d)(\.\d{1,9})?)? ?(Z|[+-]\d\d(?::?\d\d)?)?$/;
 
 /**
- * Reads `--date-format`, such as dd/MM/yyyy. A format without a time also reads cells with one (14/03/2026 09:26), and a
- * format with a time also reads cells that end after the date: an export has both kinds of columns. Without an offset
- * the time is UTC, as it is for the service.
+ * Reads `--date-format`, such as dd/MM/yyyy. A format without a time also reads cells with one (14/03/2026 09:26), and
+ * a format with a time also reads cells that end after the date, because an export has both kinds of columns. A time
+ * without an offset is UTC, as in the service.
  */
 export function dateReader(format: string): DateReader {
   const tokens = tokensOf(format);
@@ -154,7 +154,7 @@ function two(number: number): string {
   return number < 10 ? `0${number}` : String(number);
 }
 
-/** How many days the month has; the month counts from 1. */
+/** The days of a month; months count from 1. */
 export function daysOf(year: number, month: number): number {
   if (month === 2) return year % 4 === 0 && (year % 100 !== 0 || year % 400 === 0) ? 29 : 28;
   return month === 4 || month === 6 || month === 9 || month === 11 ? 30 : 31;

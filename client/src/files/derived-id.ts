@@ -1,15 +1,15 @@
 import { hash } from 'node:crypto';
 import { type ResourceType, resources, resourceTypes } from '../generated/resources.ts';
 
-/** The namespace of every derived id. It must never change: the same export would become other records. */
+/** The namespace of every derived id. It must never change: the same export would become different records. */
 const namespace = Buffer.from('0f6d3f1c5c0e4a0f9a563d1f5b7c2e94', 'hex');
 
 const uuidPattern = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 
 /**
- * The id of a record in an export without UUIDs: the UUIDv5 of what it names (the type, such as shops) and its key, with
- * U+001F between them and between the columns of the key. It depends on nothing else, so `S001` in the file of shops
- * and `S001` in a transaction's shop_id become the same id. A key that is a UUID stays as it is.
+ * Derives the id of a record in an export without UUIDs: the UUIDv5 of what it names (the type, such as shops) and its
+ * key, with U+001F between them and between the columns of the key. It depends on nothing else, so `S001` in the file
+ * of shops and `S001` in a transaction's shop_id become the same id. A key that is a UUID stays as it is.
  */
 export function deriveId(named: string, key: readonly string[]): string {
   if (key.length === 1 && uuidPattern.test(key[0] as string)) return key[0] as string;
@@ -25,8 +25,8 @@ for (const type of resourceTypes) {
 }
 
 /**
- * What the id in this field names: a type, also where the service does not check that the record exists (a transaction's
- * offer_id names an offer, its student_id a customer). A user_id names no type, so it stands for itself.
+ * What the id in this field names: a type, even if the service does not check that the record exists (a transaction's
+ * offer_id names an offer, its student_id a customer). A user_id names no type, so it is its own name.
  */
 export function namedBy(field: string): string {
   return typeOfField.get(field) ?? field;

@@ -6,16 +6,16 @@ import { notWritten, writeWhole } from './write-whole.ts';
 
 export interface FailedRecord {
   readonly line: number;
-  /** The CSV row as it was. */
+  /** The original CSV row. */
   readonly cells?: readonly string[] | undefined;
-  /** The record as it was or would be sent; the text of it where that is all there is. */
+  /** The record as it was or would be sent; its text if it could not be read. */
   readonly record?: unknown;
   readonly reason: string;
 }
 
 /**
- * Keeps what failed beside the file, ready to be fixed and uploaded again: as NDJSON, and as CSV where it came from one.
- * The reason is the last member or column, which is passed over when the file is read again.
+ * Writes failed records beside the file, ready to be corrected and uploaded again: as NDJSON, and as CSV if they came
+ * from one. The reason is the last member or column, which is ignored when the file is read again.
  */
 export class FailedFile {
   readonly #header: readonly string[];
@@ -24,9 +24,9 @@ export class FailedFile {
   readonly #ndjson: Output;
   readonly #csv: Output | undefined;
 
-  /** `written` is what `flush` said before an upload broke off: each file goes on from there. */
+  /** `written` is the last result of `flush` before an interruption: each file continues from there. */
   constructor(file: OpenedFile, written: Readonly<Record<string, number>> = {}, isDryRun = false) {
-    // A dry run leaves alone what a real one has kept.
+    // A dry run must not replace the files of a real upload.
     const path = (file.path === '-' ? file.type : file.path) + (isDryRun ? '.dry-run' : '');
     const { header = [], separator } = file;
     this.#header = header;
@@ -46,7 +46,7 @@ export class FailedFile {
     if (cells !== undefined) this.#csv?.write(this.#csvLine([...this.#without(cells), reason]));
   }
 
-  /** What was added is on disk afterwards. Returns the bytes of each file, none if nothing has failed. */
+  /** Returns when everything added is on disk: the bytes of each file, none if nothing has failed. */
   flush(): Record<string, number> {
     const outputs = [this.#ndjson, this.#csv].filter((output) => output !== undefined);
     return Object.fromEntries(
@@ -54,7 +54,7 @@ export class FailedFile {
     );
   }
 
-  /** Writes what is left and returns the paths of the files, none if nothing failed. */
+  /** Flushes, and returns the paths of the files, none if nothing failed. */
   close(): readonly string[] {
     const paths = Object.keys(this.flush());
     this.#ndjson.close();
@@ -62,9 +62,9 @@ export class FailedFile {
     return paths;
   }
 
-  /** A file of failed records that failed again has a reason already. */
+  /** A file of failed records that failed again already has a reason. */
   #without(cells: readonly string[]): readonly string[] {
-    // A row may end in empty cells that have no column.
+    // A row may end in empty cells without a column.
     const padded = Array.from({ length: this.#header.length }, (_, at) => cells[at] ?? '');
     padded.push(...cells.slice(this.#header.length).filter((cell) => cell !== ''));
     return this.#reasonAt < 0 ? padded : padded.toSpliced(this.#reasonAt, 1);
@@ -78,17 +78,20 @@ export class FailedFile {
   }
 }
 
-/** A text that is no record stays one: nobody can say which part of it is which field. */
+/** A text that is no record stays a text: its fields are unknown. */
 function objectOf(line: number, record: unknown): object {
   return typeof record === 'object' && record !== null ? record : { line, text: record };
 }
 
 const bufferCharactersMax = 65_536;
 
-/** A file that comes into being with its first line. Written at once, not by a stream: failures may come faster than a disk. */
+/**
+ * A file that is created with its first line. Written synchronously, not by a stream: failures may come faster than the
+ * disk.
+ */
 class Output {
   readonly path: string;
-  /** How long the file is, but for what is in the buffer. */
+  /** The file's length without the buffer. */
   bytes: number;
   #bytesOnDisk: number;
   #descriptor: number | undefined;
@@ -104,7 +107,7 @@ class Output {
         `${path} has changed since the upload was interrupted; move it away and upload again without --resume`,
       );
     this.#buffer = this.bytes === 0 ? header : '';
-    // Nobody should take what failed last time, or after the last flush, for what failed this time.
+    // Removes what failed in an earlier run or after the last flush, so that nobody takes it for failures of this run.
     if (this.bytes === 0) rmSync(path, { force: true });
     else this.#descriptor = this.#open();
   }
@@ -143,7 +146,7 @@ class Output {
 
   #open(): number {
     try {
-      // It holds what the uploaded file holds, which may be personal.
+      // Private mode: it holds what the uploaded file holds, which may be personal data.
       const descriptor = openSync(this.path, this.bytes === 0 ? 'w' : 'r+', 0o600);
       ftruncateSync(descriptor, this.bytes);
       return descriptor;

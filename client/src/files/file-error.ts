@@ -3,10 +3,10 @@ export class FileError extends Error {
   override readonly name = 'FileError';
 }
 
-/** One that says by itself at which record. */
+/** An error whose message already says at which record. */
 export class PlacedError extends FileError {}
 
-/** The same error with the file it is about; several complaints become a list. */
+/** Adds the path to an error; several complaints become a list. */
 export function withPath(path: string, error: unknown): unknown {
   if (!(error instanceof FileError)) return error;
   const name = path === '-' ? 'standard input' : path;

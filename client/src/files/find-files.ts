@@ -14,7 +14,7 @@ const formats = new Map<string, FileFormat>([
   ['parquet', 'parquet'],
 ]);
 
-/** The format that a file's name says, with or without .gz or .zst at its end. */
+/** The format by the file's name, ignoring .gz or .zst. */
 export function formatOf(path: string): FileFormat | undefined {
   const name = basename(path)
     .toLowerCase()
@@ -23,8 +23,8 @@ export function formatOf(path: string): FileFormat | undefined {
 }
 
 /**
- * The type that a file's name says: transactions.csv, transactions-2026-03.csv.gz and export_shop_categories.json all say
- * one. The longest name counts, for shop-categories has categories in it.
+ * The type by the file's name: transactions.csv, transactions-2026-03.csv.gz and export_shop_categories.json all name
+ * one. The longest match wins, because shop-categories contains categories.
  */
 export function typeOf(path: string): ResourceType {
   const name = `-${basename(path)
@@ -41,8 +41,8 @@ export function typeOf(path: string): ResourceType {
 }
 
 /**
- * The files to read, in the order of the dependency table: what others refer to comes first. A folder stands for the
- * data files in it; those in its own folders have to be named, and so have files of failed records.
+ * The files to read, in the order of the dependency table: types that others refer to come first. A folder stands for
+ * its data files, without those in subfolders and without files of failed records.
  */
 export async function findFiles(
   paths: readonly string[],
@@ -82,7 +82,7 @@ async function statOf(path: string) {
   });
 }
 
-/** What stands beside data files: what failed earlier, and how to read them. */
+/** Files beside the data: failed records, and the mapping. */
 function isNoData(name: string): boolean {
   return /\.failed\.(ndjson|csv)$|^mapping\.json$/.test(name);
 }

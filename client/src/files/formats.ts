@@ -1,8 +1,8 @@
 import { daysOf } from './date-format.ts';
 
 /**
- * What the formats in the record schemas allow. JSON Schema names them only; these are the service's rules: a date-time
- * needs no seconds and no offset, and the year is one of four digits in UTC.
+ * The formats in the record schemas. JSON Schema only names them; these are the service's rules: a date-time needs no
+ * seconds and no offset, and its year in UTC has four digits.
  */
 export const formats = {
   uuid: /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i,

@@ -1,6 +1,6 @@
 import { FileError, PlacedError } from './file-error.ts';
 
-/** One record of a JSON document that is too large is a mistake: the service takes 64 KiB. */
+/** A larger record is a mistake: the service takes 64 KiB. */
 export const recordCharactersMax = 1_048_576;
 
 const quote = 0x22;
@@ -13,8 +13,8 @@ const openBrace = 0x7b;
 const closeBrace = 0x7d;
 
 /**
- * Finds the records of a JSON array, or of the `records` array of an object, as the text arrives. It follows brackets and
- * strings only; `JSON.parse` reads each record by itself, so that a bad one does not end the file.
+ * Finds the records of a JSON array, or of the `records` array of an object, as the text arrives. It follows only
+ * brackets and strings; `JSON.parse` reads each record by itself, so that a bad one does not end the file.
  */
 export class JsonScanner {
   #state: 'start' | 'member' | 'item' | 'end' = 'start';
@@ -24,7 +24,7 @@ export class JsonScanner {
   #count = 0;
   #rest = '';
 
-  /** Adds the text of each record that is complete to `found`. */
+  /** Appends the text of each complete record to `found`. */
   push(text: string, isLast: boolean, found: string[]): void {
     const all = this.#rest + text;
     let at = 0;
@@ -42,7 +42,7 @@ export class JsonScanner {
       throw this.#error('is cut off; the file ends in the middle');
   }
 
-  /** Reads what is at that place and returns where it ends, or -1 if it has not arrived whole. */
+  /** Reads the next token or value and returns where it ends, or -1 if it is incomplete. */
   #step(all: string, at: number, isLast: boolean, found: string[]): number {
     const code = all.charCodeAt(at);
     if (this.#state === 'start') return this.#begin(code, at);
@@ -120,7 +120,7 @@ function skipSpace(all: string, from: number): number {
   return at;
 }
 
-/** Where the value that begins there ends, or -1 if it has not arrived whole. */
+/** The end of the value at `from`, or -1 if it is incomplete. */
 function endOfValue(all: string, from: number, isLast: boolean): number {
   let depth = 0;
   for (let at = from; at < all.length; at++) {
@@ -139,7 +139,7 @@ function endOfValue(all: string, from: number, isLast: boolean): number {
   return depth === 0 && isLast ? all.length : -1;
 }
 
-/** Where the closing quote is: one with an even number of backslashes before it. */
+/** The index of the closing quote: one with an even number of backslashes before it. */
 function endOfString(all: string, from: number): number {
   for (let at = all.indexOf('"', from); at >= 0; at = all.indexOf('"', at + 1)) {
     let before = at - 1;

@@ -4,7 +4,9 @@ import { schemas } from '../generated/schemas.ts';
 import { FileError, withPath } from './file-error.ts';
 import type { PlanOptions } from './plan-columns.ts';
 
-/** Reads `--map 'Shop ID=shop_id'`, given as often as needed. The last = counts, for no field has one in its name. */
+/**
+ * Reads `--map 'Shop ID=shop_id'`, which may be repeated. Splits at the last =, because no field has one in its name.
+ */
 export function parseMap(pairs: readonly string[]): Record<string, string> {
   const entries = pairs.map((pair) => {
     const equals = pair.lastIndexOf('=');
@@ -14,7 +16,7 @@ export function parseMap(pairs: readonly string[]): Record<string, string> {
   return Object.fromEntries(entries.map(knownField));
 }
 
-/** A mapping serves files of several types, so a field has to be one of any. */
+/** A mapping serves files of several types, so the field may belong to any type. */
 function knownField([column, field]: readonly [string, string]): readonly [string, string] {
   const isKnown =
     field === '' || resourceTypes.some((type) => Object.hasOwn(schemas[type].properties, field));
@@ -27,8 +29,8 @@ const form =
   'write {"Shop ID": "shop_id"}, or by type {"transactions": {"columns": {"Shop ID": "shop_id"}, "id_from": ["Receipt"], "date_format": "dd/MM/yyyy", "decimal_comma": true}}';
 
 /**
- * Reads a mapping file: columns to fields for every file, or by type, where the other options for a file may stand too.
- * A folder of an export needs those: its files have different keys.
+ * Reads a mapping file: columns to fields for every file, or per type, which may also set the other file options. An
+ * export folder needs those, because its files have different keys.
  */
 export async function readMapping(path: string): Promise<(type: ResourceType) => PlanOptions> {
   try {

@@ -1,11 +1,11 @@
-/** The candidate that somebody may have meant: the one with the fewest letters to change, if they are few enough. */
+/** The most similar candidate, if it is similar enough: probably what was meant. */
 export function nearest(name: string, candidates: readonly string[], changesMax: number): string | undefined {
   const distances = candidates.map((each) => ({ each, distance: editDistance(name, each) }));
   const [best] = distances.sort((a, b) => a.distance - b.distance);
   return best !== undefined && best.distance <= changesMax ? best.each : undefined;
 }
 
-/** How many letters have to be changed, added or removed (Levenshtein). */
+/** The Levenshtein distance. */
 function editDistance(one: string, other: string): number {
   let row = Array.from({ length: other.length + 1 }, (_, at) => at);
   for (let at = 1; at <= one.length; at++) {

@@ -6,7 +6,7 @@ import { StringDecoder } from 'node:string_decoder';
 import { createGunzip, createZstdDecompress } from 'node:zlib';
 import { FileError } from './file-error.ts';
 
-/** Larger pieces outlive the young generation: at 256 KiB reading takes twice the memory and a third more CPU. */
+/** Larger chunks outlive the young generation: at 256 KiB reading takes twice the memory and a third more CPU. */
 const readBytes = 32_768;
 
 /** The text of a file as it arrives, decompressed. */
@@ -14,13 +14,13 @@ export interface OpenedText {
   /** Its size on disk; undefined for standard input. */
   readonly bytes: number | undefined;
   bytesRead(): number;
-  /** The next piece, or undefined at the end. */
+  /** The next chunk, or undefined at the end. */
   next(): Promise<string | undefined>;
   /** For a text that is not read to its end. */
   close(): Promise<void>;
 }
 
-/** Opens a file, or standard input where the path is a hyphen. The first bytes tell what it is compressed with. */
+/** Opens a file, or standard input for a hyphen. The compression is detected by the first bytes. */
 export async function openText(path: string): Promise<OpenedText> {
   const bytes = path === '-' ? undefined : await sizeOf(path);
   const source = path === '-' ? process.stdin : createReadStream(path, { highWaterMark: readBytes });
@@ -71,14 +71,13 @@ function decompressorOf(first: Buffer): Transform | undefined {
 }
 
 /**
- * What comes out of a decompressor, all of it: a stream that is piped drops what is in its buffer when the data turn out to
- * be cut short.
+ * Yields everything that comes out of a decompressor: a piped stream would drop its buffer if the data is cut short.
  */
 async function* decompressed(source: Readable, decompress: Transform): AsyncGenerator<Buffer> {
   let pieces: Buffer[] = [];
   decompress.on('data', (piece: Buffer) => pieces.push(piece));
   const failed = once(decompress, 'error').then(([error]) => Promise.reject(error));
-  // Whoever races with it hears of it.
+  // Avoids an unhandled rejection; `feed` reports the error.
   failed.catch(() => {});
   const feed = async (give: (done: () => void) => void) => {
     const error: unknown = await Promise.race([new Promise<void>(give), failed]).catch((reason) => reason);

@@ -8,12 +8,12 @@ import { FileError } from './file-error.ts';
 const windowBytes = 262_144;
 const headerBytes = 16_384;
 const headerBytesMax = 1_048_576;
-/** A page has 1 MiB as a rule. It is the least that can be decompressed. */
+/** A page usually has 1 MiB. It is the smallest unit that can be decompressed. */
 const pageBytesMax = 64 * 1_048_576;
 
 /**
- * One column of a row group, page by page. hyparquet itself reads whole columns: a row group of a million transactions
- * took 520 MB with it, and this takes a page of each column.
+ * Reads one column of a row group page by page. hyparquet itself reads whole columns: a row group of a million
+ * transactions took 520 MB with it; this takes a page of each column.
  */
 export class ParquetColumn {
   readonly #handle: FileHandle;
@@ -38,7 +38,7 @@ export class ParquetColumn {
     this.#end = this.#windowStart + Number(data.total_compressed_size);
   }
 
-  /** The next values as text; an empty one where there is none. */
+  /** The next values as text; '' for null. */
   async take(count: number): Promise<string[]> {
     const texts: string[] = [];
     while (texts.length < count) {
@@ -62,7 +62,7 @@ export class ParquetColumn {
     this.#at = header.type === 'DICTIONARY_PAGE' ? this.#values.length : 0;
   }
 
-  /** How long a header is shows only when it is read. */
+  /** The length of a header is known only after it is parsed. */
   async #nextHeader() {
     await this.#ensure(headerBytes);
     const { offset } = this.#reader;
@@ -75,7 +75,7 @@ export class ParquetColumn {
     }
   }
 
-  /** Sees to it that the window has so many bytes more, or all that are left of the column. */
+  /** Makes sure that the window has this many more bytes, or the rest of the column. */
   async #ensure(bytes: number): Promise<void> {
     const { view, offset } = this.#reader;
     const from = this.#windowStart + offset;
@@ -87,7 +87,6 @@ export class ParquetColumn {
   }
 }
 
-/** Reads these bytes of a file. */
 export async function readRange(handle: FileHandle, start: number, end: number): Promise<ArrayBuffer> {
   const bytes = new Uint8Array(end - start);
   for (let done = 0; done < bytes.length; ) {
@@ -98,7 +97,10 @@ export async function readRange(handle: FileHandle, start: number, end: number):
   return bytes.buffer;
 }
 
-/** A decimal arrives multiplied by 0.01, so that 22.49 is 22.490000000000002; its column says how many digits count. */
+/**
+ * hyparquet multiplies a decimal by 0.01, so 22.49 becomes 22.490000000000002; the column's scale says how many digits
+ * count.
+ */
 function textOf(value: unknown, decimals: number | undefined): string {
   if (typeof value === 'string') return value;
   if (value === null || value === undefined) return '';
@@ -113,7 +115,7 @@ const parsers: ParquetParsers = {
   dateFromDays: (days) => new Date(days * 86_400_000).toISOString().slice(0, 10),
 };
 
-/** JavaScript's dates end at the millisecond; the service keeps microseconds. */
+/** JavaScript's dates have milliseconds; the service keeps microseconds. */
 function isoOfMicroseconds(us: bigint): string {
   const part = ((us % 1_000_000n) + 1_000_000n) % 1_000_000n;
   const seconds = new Date(Number((us - part) / 1_000n)).toISOString().slice(0, 19);

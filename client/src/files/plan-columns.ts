@@ -11,7 +11,7 @@ import { deriveId } from './derived-id.ts';
 import { FileError } from './file-error.ts';
 import { suggestField } from './suggest-field.ts';
 
-/** The last column of a file of failed records. It is passed over when that file is uploaded again. */
+/** The last column of a file of failed records; ignored when that file is uploaded again. */
 export const reasonColumn = 'failed_reason';
 
 export interface PlanOptions extends ConvertOptions {
@@ -21,7 +21,7 @@ export interface PlanOptions extends ConvertOptions {
 
 export interface Column {
   readonly index: number;
-  /** As the header has it. */
+  /** The name in the header. */
   readonly column: string;
   readonly field: string;
   readonly convert: Convert | undefined;
@@ -32,27 +32,27 @@ interface Key {
   readonly field: string;
   readonly columns: readonly number[];
   readonly names: readonly string[];
-  /** The columns, for messages. */
+  /** The columns' names, for messages. */
   readonly name: string;
 }
 
 export interface ColumnPlan {
   readonly columns: readonly Column[];
-  /** Where the cells of the record's key are; undefined where the id is in a column of its own. */
+  /** The columns of the record's key; undefined if the id has its own column. */
   readonly key: Key | undefined;
-  /** Columns that are no field of the type, and resemble none. */
+  /** Columns that are neither a field of the type nor similar to one. */
   readonly ignored: readonly string[];
 }
 
 export interface Problem extends CellProblem {
-  /** The column as the header has it; null where it is the row as a whole. */
+  /** The column's name in the header; null if the row as a whole is wrong. */
   readonly column: string | null;
   readonly field: string | null;
 }
 
 /**
- * Which column is which field. Throws where a header nearly matches, or a field that every record needs has no column.
- * One mapping serves all files of an upload, so it may name columns and fields of others.
+ * Assigns columns to fields. Throws if a header nearly matches, or if a required field has no column. One mapping
+ * serves all files of an upload, so it may name columns and fields of other files.
  */
 export function planColumns(type: ResourceType, header: readonly string[], options: PlanOptions): ColumnPlan {
   const { properties, required } = schemas[type];
@@ -109,12 +109,12 @@ export function planColumns(type: ResourceType, header: readonly string[], optio
   return { columns: [...columns.values()], key, ignored };
 }
 
-/** What no column is called: a UUID, a number or a date. */
+/** Whether it cannot be the name of a column: a UUID, a number or a date. */
 function isValue(cell: string): boolean {
   return /^[0-9a-f]{8}-[0-9a-f]{4}-|^\d+([.,]\d+)*$|^\d{4}-\d\d-\d\d/i.test(cell);
 }
 
-/** A file without the columns of --id-from, among others that have them, has its key where its id should be. */
+/** If a file has none of the columns of --id-from, as others do, its id column is its key. */
 function keyColumns(
   idFrom: readonly string[],
   header: readonly string[],
@@ -155,14 +155,16 @@ export const emptyKey: CellProblem = {
   message: 'is empty, but the id is derived from it (--id-from)',
 };
 
-/** A row that is no record yet. */
+/** A row that could not be converted to a record. */
 export interface Unconverted {
   readonly problems: readonly Problem[];
-  /** The record with the cells that could not be converted as they were, to be corrected. */
+  /** The record with the original text of cells that could not be converted, to be corrected. */
   readonly record: Record<string, Scalar>;
 }
 
-/** One row as a record, or what is wrong with it. Empty cells are left out: the service stores them as null. */
+/**
+ * Converts a row to a record, or says what is wrong with it. Empty cells are left out: the service stores them as null.
+ */
 export function convertRow(
   { columns, key }: ColumnPlan,
   cells: readonly string[],

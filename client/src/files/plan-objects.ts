@@ -7,7 +7,7 @@ import { emptyKey, type PlanOptions, type Problem, reasonColumn } from './plan-c
 type Json = Record<string, unknown>;
 export type ObjectConverter = (record: Json) => Json | readonly Problem[];
 
-/** How the objects of a JSON file become records. They are sent as they are but for what an option asks for. */
+/** Converts the objects of a JSON file to records. They are sent unchanged except for what an option asks for. */
 export function objectConverter(type: ResourceType, options: PlanOptions): ObjectConverter {
   const { map = {}, idFrom } = options;
   const fields = new Map(Object.entries(map));
@@ -17,7 +17,7 @@ export function objectConverter(type: ResourceType, options: PlanOptions): Objec
     const convert = jsonConverterOf(field, schema, options);
     if (convert !== undefined) converters.set(field, convert);
   }
-  // Keys are often numbers in JSON; everything else that an option can ask to convert is a string.
+  // Keys are often numbers in JSON; everything else that an option converts is a string.
   const isKey = (value: unknown, field: string) =>
     typeof value === 'number' && schemas[type].properties[field]?.format === 'uuid';
   const isPlain = fields.size === 1 && converters.size === 0;

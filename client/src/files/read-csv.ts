@@ -17,7 +17,7 @@ export interface OpenedCsv extends CsvForm {
 
 const headerCharactersMax = 65_536;
 
-/** Reads the header and says what is wrong with it; the rows follow with `chunks`. */
+/** Reads and checks the header; `chunks` reads the rows. */
 export async function openCsv(
   text: OpenedText,
   type: ResourceType,
@@ -76,7 +76,7 @@ function convertRows(rows: readonly CsvRow[], from: number, { header, separator,
   for (let at = from; at < rows.length; at++) {
     const { line, cells, malformed } = rows[at] as CsvRow;
     if (malformed !== undefined && malformed !== notUtf8) {
-      // Which cell is which field cannot be said.
+      // It is unknown which cell is which field.
       const problem = { column: null, field: null, code: 'malformed_row', message: malformed };
       failures.push({ line, cells, record: cells.join(separator), problems: [problem] });
       continue;

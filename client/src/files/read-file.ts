@@ -7,15 +7,15 @@ import { openCsv } from './read-csv.ts';
 import { readJsonArray, readNdjson } from './read-json.ts';
 
 export interface FileRecord {
-  /** What is uploaded. */
+  /** The record to upload. */
   readonly record: Record<string, unknown>;
   /** Line (CSV, NDJSON) or number (JSON, Parquet) of the record in its file, from 1; a CSV's header is line 1. */
   readonly line: number;
-  /** A CSV row as it was, for the file of failed records; undefined for the other formats. */
+  /** The original CSV row, for the file of failed records; undefined for other formats. */
   readonly cells?: readonly string[];
 }
 
-/** A record that cannot be read or converted. There is one for each such record, however many of its cells are wrong. */
+/** A record that cannot be read or converted: one per record, however many of its cells are wrong. */
 export interface FileFailure {
   readonly line: number;
   readonly problems: readonly Problem[];
@@ -32,18 +32,18 @@ export interface OpenedFile {
   readonly path: string;
   readonly type: ResourceType;
   readonly format: FileFormat;
-  /** The header of a CSV or the columns of Parquet, as they were. */
+  /** The header of a CSV, or the columns of Parquet. */
   readonly header?: readonly string[];
-  /** What is between the cells of a CSV. */
+  /** The separator between the cells of a CSV. */
   readonly separator?: string;
   /** Columns that are no field of the type and are not sent. */
   readonly ignoredColumns: readonly string[];
-  /** The column that a field comes from; null where there is none. */
+  /** The column of a field; null if there is none. */
   columnOf(field: string): string | null;
-  /** Size on disk and how much of it has been read, for progress; undefined for standard input. */
+  /** Size on disk, undefined for standard input, and how much has been read, for progress. */
   readonly bytes: number | undefined;
   bytesRead(): number;
-  /** The records, some hundreds at a time. It can be called once. Throws where the file cannot be read any further. */
+  /** The records, some hundreds at a time. Can be called once. Throws if the file cannot be read any further. */
   chunks(): AsyncIterable<FileChunk>;
   /** For a file that is not read. */
   close(): Promise<void>;
@@ -51,11 +51,13 @@ export interface OpenedFile {
 
 export interface FileOptions extends PlanOptions {
   readonly type?: ResourceType | undefined;
-  /** How many records, failures included, are passed over at the start. */
+  /** How many records, failures included, are skipped at the start. */
   readonly skipRecords?: number | undefined;
 }
 
-/** Opens a file, or standard input for a hyphen, and reads its header. Throws a `FileError` that begins with the path. */
+/**
+ * Opens a file, or standard input for a hyphen, and reads its header. Throws a `FileError` that begins with the path.
+ */
 export async function openFile(path: string, options: FileOptions): Promise<OpenedFile> {
   try {
     return await openAny(path, options);
@@ -90,7 +92,7 @@ async function openAny(path: string, options: FileOptions): Promise<OpenedFile> 
 async function openedParquet(path: string, type: ResourceType, options: FileOptions): Promise<OpenedFile> {
   if (/\.(gz|zst)$/i.test(path))
     throw new FileError('Parquet is compressed by itself; unpack the file first');
-  // Loaded only when it is needed: its decompressors take a tenth of a second to start.
+  // Loaded on demand: its decompressors take a tenth of a second to start.
   const { openParquet } = await import('./read-parquet.ts');
   const { plan, chunks, ...opened } = await openParquet(path, type, options);
   const file = { path, type, format: 'parquet' as const, ...opened };
@@ -125,7 +127,7 @@ function withPlace(format: FileFormat, last: number, error: unknown): unknown {
   return new FileError(`after ${what} ${last}: ${error.message}`);
 }
 
-/** Standard input has no name that says its format, so its first characters do. */
+/** Standard input has no name, so its format is detected by its first characters. */
 async function sniff(text: OpenedText): Promise<{ format: FileFormat; text: OpenedText }> {
   let first: string | undefined = await text.next();
   const start = first?.trimStart() ?? '';

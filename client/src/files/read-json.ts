@@ -6,7 +6,7 @@ import type { OpenedText } from './open-text.ts';
 import { type ObjectConverter, objectConverter } from './plan-objects.ts';
 import type { FileChunk, FileFailure, FileOptions, FileRecord } from './read-file.ts';
 
-/** A record to a line. */
+/** One record per line. */
 export async function* readNdjson(
   text: OpenedText,
   type: ResourceType,
@@ -53,7 +53,7 @@ export async function* readJsonArray(
     try {
       scanner.push(piece ?? '', piece === undefined, found);
     } catch (error) {
-      // The records before the place where the document breaks off are as good as any.
+      // The records before the point where the document breaks off are still used.
       if (!(error instanceof FileError)) throw error;
       broken = error;
     }
@@ -100,7 +100,7 @@ class JsonReader {
     else this.#records.push({ line, record: converted as Record<string, unknown> });
   }
 
-  /** A record of which nothing can be kept. */
+  /** Reports a record whose text cannot be kept. */
   fail(line: number, code: string, message: string): void {
     if (this.#toSkip > 0) this.#toSkip--;
     else this.#add(line, code, message, undefined);

@@ -18,7 +18,7 @@ export interface OpenedParquet {
   close(): Promise<void>;
 }
 
-/** Reads the schema and says what is wrong with it; the rows follow with `chunks`, from ranges of the file. */
+/** Reads and checks the schema; `chunks` reads the rows, from ranges of the file. */
 export async function openParquet(
   path: string,
   type: ResourceType,
@@ -60,7 +60,7 @@ function explain(error: Error): never {
   throw new FileError(`it cannot be read as Parquet (${error.message}); write it again`);
 }
 
-/** Numbers of Parquet have no decimal comma, whatever the texts beside them have. */
+/** Parquet numbers have no decimal comma, even if the text columns do. */
 function planParquet(
   type: ResourceType,
   metadata: FileMetaData,
@@ -87,7 +87,7 @@ class RowReader {
   readonly #metadata: FileMetaData;
   readonly #header: readonly string[];
   readonly #plan: ColumnPlan;
-  /** Where the columns are that are read. */
+  /** The indexes of the columns that are read. */
   readonly #indexes: readonly number[];
 
   constructor(handle: FileHandle, metadata: FileMetaData, header: readonly string[], plan: ColumnPlan) {

@@ -2,7 +2,7 @@ import { type ResourceType, resources } from '../generated/resources.ts';
 import { schemas } from '../generated/schemas.ts';
 import { nearest } from './nearest.ts';
 
-/** The field that a column's name nearly is, leaving out those that have a column already. */
+/** The field that a column's name resembles, without those that already have a column. */
 export function suggestField(
   column: string,
   type: ResourceType,
@@ -18,7 +18,7 @@ export function suggestField(
   return free.find((field) => lettersOf(field) === best);
 }
 
-/** "Shop ID", shopId and SHOP-ID are all shopid. */
+/** "Shop ID", shopId and SHOP-ID all become shopid. */
 function lettersOf(name: string): string {
   return name.toLowerCase().replace(/[^\p{L}\p{N}]/gu, '');
 }

@@ -1,10 +1,10 @@
 import { writeSync } from 'node:fs';
 import { FileError } from './file-error.ts';
 
-/** What the command has to write beside the uploaded file cannot be written, or not any further. */
+/** A file beside the uploaded one cannot be written, or not any further. */
 export class OutputError extends FileError {}
 
-/** Writes all of a text: a disk that fills up takes the first half of it and says so by its length alone. */
+/** Writes a whole text: when a disk fills up, a write stores only a part, and only its return value says so. */
 export function writeWhole(descriptor: number, path: string, text: string, position: number): number {
   const bytes = Buffer.from(text);
   let done = 0;
