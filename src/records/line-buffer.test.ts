@@ -14,7 +14,7 @@ it('gives the lines that were added, once, however long they are', () => {
         for (const added of lines) buffer.add(added);
         return buffer.take();
       });
-      // Only now: what was taken must not be written over.
+      // Compared only at the end: a taken buffer must not be overwritten.
       expect(taken.map((bytes) => bytes.toString())).toEqual(
         rounds.map((lines) => lines.map((added) => `${added}\n`).join('')),
       );

@@ -4,17 +4,17 @@ const firstBytes = 16 * 1024;
 const newline = 0x0a;
 
 /**
- * Lines on their way out, as bytes. What waits for a slow reader outlives the young generation, and as strings it would
- * fill the heap by 100 MB before V8 looks for what is dead; of bytes outside the heap it looks after earlier.
+ * Buffers lines of an export as bytes. Lines that wait for a slow reader outlive the young generation, and as strings
+ * they would grow the heap by 100 MB before V8 collects them; memory outside the heap makes it collect earlier.
  */
 export class LineBuffer {
   #bytes: Buffer | undefined;
   #length = 0;
-  /** Buffers after the first are made as large as the one before was filled, so that they need not grow. */
+  /** Later buffers are sized by how full the previous one was, so that they need not grow. */
   #expected = firstBytes;
 
   add(line: string): void {
-    // No character takes more than three bytes for each of its units.
+    // A UTF-16 unit takes at most three bytes.
     const needed = this.#length + line.length * 3 + 1;
     let bytes = this.#bytes ?? Buffer.allocUnsafeSlow(Math.max(this.#expected, needed));
     if (bytes.length < needed) {
@@ -27,7 +27,7 @@ export class LineBuffer {
     bytes[this.#length++] = newline;
   }
 
-  /** What was added since the last time. */
+  /** The lines added since the last call. */
   take(): Buffer {
     const taken = this.#bytes?.subarray(0, this.#length) ?? Buffer.alloc(0);
     if (this.#bytes) this.#expected = Math.max(firstBytes, Math.ceil(this.#length * 1.1));

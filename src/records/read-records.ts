@@ -8,29 +8,29 @@ import { type Resource, type ResourceType, resources } from '../registry/resourc
 import { LineBuffer } from './line-buffer.ts';
 import { perType, quote, tableOf } from './tables.ts';
 
-/** Which records are asked for. */
+/** A query for records. */
 export interface RecordsAsked {
   readonly organisationId: string;
   readonly type: ResourceType;
   readonly includeDeleted: boolean;
   /** Written at this instant or later; ISO 8601. */
   readonly storedSince: string | undefined;
-  /** The value that each of these fields must have. */
+  /** Field values that must match. */
   readonly equal: Readonly<Record<string, string>>;
-  /** Only ids beyond this one. */
+  /** Only greater ids. */
   readonly after: string | undefined;
 }
 
 export interface RecordPage {
   /** Each as JSON. */
   readonly records: readonly string[];
-  /** Where the next page begins; null where there is none. */
+  /** The cursor of the next page; null if there is none. */
   readonly next: string | null;
 }
 
 /**
- * The record in the row `r`, in JSON, every field by its name. PostgreSQL writes it: it takes 4 microseconds to a record
- * more, but the one thread that all requests share takes 5 fewer, and does not make 15 strings of each.
+ * The record in row `r` as JSON, every field by its name. PostgreSQL makes it: that costs it 4 microseconds more per
+ * record, but saves 5 on the one thread that all requests share, and 15 strings.
  */
 const recordAsJson = 'row_to_json(r)::text as record';
 
@@ -41,7 +41,6 @@ const fieldsAsRead = perType((type) => {
     .join(', ');
 });
 
-/** One record as JSON. */
 export async function findRecord(
   pool: Pool,
   organisationId: string,
@@ -57,7 +56,9 @@ export async function findRecord(
   return rows[0]?.record;
 }
 
-/** One page. It is short where little matches: the search ends when its time is used up, and goes on with the next. */
+/**
+ * One page. It can be short if few records match: the search stops at its time limit, and the next page continues it.
+ */
 export async function readPage(pool: Pool, asked: RecordsAsked, limit: number): Promise<RecordPage> {
   const deadline = performance.now() + limits.recordSearchMs;
   const records: string[] = [];
@@ -68,7 +69,7 @@ export async function readPage(pool: Pool, asked: RecordsAsked, limit: number): 
     if (records.push(record) === limit) lastOfPage = id;
   };
   for (let after = asked.after; ; ) {
-    // One more than asked for tells whether there is a next page.
+    // One more than asked for shows whether there is a next page.
     const reached = await readNext(pool, { ...asked, after }, limit + 1 - records.length, take);
     if (records.length > limit) return { records: records.slice(0, limit), next: lastOfPage };
     if (reached === null || characters > limits.recordCharactersPerRead || performance.now() > deadline)
@@ -78,8 +79,8 @@ export async function readPage(pool: Pool, asked: RecordsAsked, limit: number): 
 }
 
 /**
- * All of them, a line each, a query at a time: between two no connection is held, however slowly the reader takes what
- * was found. Where a stretch of the table has none that match, a piece without bytes says that the search goes on.
+ * Streams all matching records, one per line, one query at a time: between queries it holds no connection, however
+ * slowly the client reads. An empty chunk means that a query found nothing and the search goes on.
  */
 export async function* readLines(pool: Pool, asked: RecordsAsked): AsyncGenerator<Buffer> {
   const lines = new LineBuffer();
@@ -90,9 +91,9 @@ export async function* readLines(pool: Pool, asked: RecordsAsked): AsyncGenerato
 }
 
 /**
- * Takes up to `limit` matching records out of the next ones by id. There is no index that a filter could use, for every
- * index makes uploads slower; so what is looked at is bounded instead. Returns the id up to which nothing was left out,
- * null at the end.
+ * Reads up to `limit` matching records, scanning in the order of ids. No index serves the filters, because every index
+ * slows uploads down; instead the number of scanned records is bounded. Returns the id up to which the scan is
+ * complete, null at the end.
  */
 async function readNext(
   pool: Pool,
@@ -110,14 +111,13 @@ async function readNext(
   const rowCount = await alongPrimaryKey(pool, (client) => takeRows(client, query, takeNext));
   if (rowCount === count) return last;
   const end = await endOfScan(pool, asked);
-  // Records that were added since the first statement bring the end nearer; what was taken must not be taken again.
+  // Records added between the two statements make the scan end at a smaller id; nothing must be returned twice.
   return end !== null && last !== null && last > end ? last : end;
 }
 
 /**
- * Runs a query that takes its rows in the order of the primary key. Where PostgreSQL takes an organisation for smaller
- * than it is, as it does until a table that has grown is analysed, it would rather sort all of the organisation's records
- * for each of these queries: 115 ms for 300,000, against 7.
+ * Runs a query that reads rows in the order of the primary key. If PostgreSQL underestimates an organisation, as it
+ * does until a grown table is analysed, it would sort all of its records for each query: 115 ms for 300,000, against 7.
  */
 async function alongPrimaryKey<T>(pool: Pool, run: (client: Client) => Promise<T>): Promise<T> {
   const client = await pool.connect();
@@ -154,7 +154,7 @@ function matching(asked: RecordsAsked, count: number): { text: string; values: u
   return { text, values };
 }
 
-/** The last id that a scan looks at; null where it gets to the end of what there is. */
+/** The last id that a scan reads; null if it reaches the end of the table. */
 async function endOfScan(pool: Pool, { organisationId, type, after }: RecordsAsked): Promise<string | null> {
   const { name, id } = tableOf(type);
   const text = `
@@ -165,14 +165,14 @@ async function endOfScan(pool: Pool, { organisationId, type, after }: RecordsAsk
   return rows[0]?.id ?? null;
 }
 
-/** How many records a query may bring, so that even the longest there can be fit into memory. */
+/** How many records a query may return, so that even the longest possible fit into memory. */
 const recordsPerRead = perType((type) => {
   const { fields }: Resource = resources[type];
   const characters = Object.values(fields).reduce((sum, field) => sum + charactersMaxOf(field), 0);
   return Math.min(limits.recordsPerRead, Math.floor(limits.recordCharactersPerRead / characters));
 });
 
-/** Every value but a text is about as long as a UUID. */
+/** Any other value is about as long as a UUID. */
 function charactersMaxOf({ schema }: Field): number {
   return 'maxLength' in schema ? Number(schema.maxLength) : 40;
 }

@@ -3,15 +3,15 @@ import type { Statement } from '../postgres/one-exchange.ts';
 import type { Client, Pool } from '../postgres/pool.ts';
 import { expectRows, inTransaction, retryConflicts } from '../postgres/transactions.ts';
 
-/** What a batch changed about how much an organisation has. */
+/** How a batch changes the counts of an organisation. */
 export interface CountChange {
   readonly records: number;
-  /** The newest `updated` among the records that were stored. */
+  /** The newest `updated` among the stored records. */
   readonly newestUpdated: string | null;
   readonly lastUpload: Date | null;
 }
 
-/** Notes a difference, in the transaction that made it. */
+/** Stores the difference in the transaction that made it. */
 export async function addCountChange(
   client: Client,
   organisationId: string,
@@ -43,7 +43,7 @@ export interface TypeCount {
   readonly last_upload: string | null;
 }
 
-/** What was rolled up and the differences since, which are few. */
+/** Adds up the rolled-up counts and the few differences since. */
 export async function countsOf(pool: Pool, organisationId: string): Promise<TypeCount[]> {
   const { rows } = await pool.query<TypeCount>({
     name: 'counts',
@@ -61,9 +61,9 @@ export async function countsOf(pool: Pool, organisationId: string): Promise<Type
 }
 
 /**
- * Adds the differences of all organisations to what was rolled up. All statements see the same snapshot, so that exactly
- * what was added is removed; no `with`, which Citus would gather on the coordinator. What is to be added and removed is
- * counted first: a difference that was removed and not added would be lost for good.
+ * Adds the differences of all organisations to the rolled-up counts. All statements see the same snapshot, so they
+ * delete exactly what they have added; no `with`, which Citus would gather on the coordinator. The rows to add and
+ * delete are counted first: a difference that is deleted but not added would be lost for good.
  */
 export async function rollUpCounts(pool: Pool): Promise<void> {
   const work = async (client: Client) => {
@@ -106,7 +106,7 @@ export async function rollUpCounts(pool: Pool): Promise<void> {
   await retryConflicts(() => inTransaction(pool, work, 'begin isolation level repeatable read'));
 }
 
-/** How many differences there are, and to how many counts. */
+/** The number of differences, and of the counts they change. */
 async function differences(
   client: Client,
   grouped: string,

@@ -2,7 +2,7 @@ import type { ArrayType } from '../postgres/binary/array-writer.ts';
 import type { ColumnType } from '../registry/fields.ts';
 import { idFieldOf, type Resource, type ResourceType, resources } from '../registry/resources.ts';
 
-/** One record type as PostgreSQL knows it. Columns are the fields by their own names; only the table's is translated. */
+/** A record type as PostgreSQL knows it. Columns have the names of the fields; only the table's name is derived. */
 export interface Table {
   readonly name: string;
   readonly id: string;
@@ -23,11 +23,11 @@ export function tableOf(type: ResourceType): Table {
 }
 
 /**
- * The start of every statement that writes rows of one organisation. `tenants` stands in the `from` so that Citus
- * plans the statement as one task on the node that owns the organisation; without it, or wrapped in a `with`, the rows
- * travel to the coordinator. Ordering by id keeps concurrent uploads of the same records from deadlocking, as long as a
- * transaction writes to what is stored in one such statement. No id may come twice. Its last parameter is the time of
- * writing, given from outside because Citus takes no `now()` in `do update set`.
+ * The start of every statement that writes rows of one organisation. `tenants` is in the `from` so that Citus plans the
+ * statement as one task on the node that owns the organisation; without it, or inside a `with`, the rows would travel
+ * to the coordinator. Ordering by id prevents deadlocks between uploads of the same records, as long as a transaction
+ * writes stored rows in one such statement. No id may occur twice. The last parameter is the time of writing, because
+ * Citus allows no `now()` in `do update set`.
  */
 export function insertRows({ name, id, columns, types }: Table): string {
   return `
@@ -38,9 +38,9 @@ export function insertRows({ name, id, columns, types }: Table): string {
 }
 
 /**
- * The rows of the organisation `$1` out of one array per column, `$2` the first, to be selected from as `i`. The arrays
- * are unnested in the select list, where their elements are handed on one by one. Unnested in the `from`, every column
- * is first written into a store of its own, which makes an insert 1.3 times and a comparison 1.4 times as expensive.
+ * The rows of the organisation `$1` from one array per column, starting at `$2`, to be selected from as `i`. The arrays
+ * are unnested in the select list, where elements are passed on one by one. Unnested in the `from`, every column is
+ * first materialised, which makes an insert 1.3 times and a comparison 1.4 times as expensive.
  */
 export function sentRows(columns: readonly string[], types: readonly ArrayType[], more = ''): string {
   const arrays = types.map((type, at) => `unnest($${at + 2}::${type}[]) as ${columns[at]}`);
@@ -51,9 +51,9 @@ export function sentRows(columns: readonly string[], types: readonly ArrayType[]
 
 /**
  * Whether an id is stored as a record of the type in the organisation `$1`. `offset 0` keeps PostgreSQL from turning it
- * into a join: one that was planned while the table was small would hash all of an organisation's rows, and go on doing
- * so when there are a billion of them. Behind it Citus finds the node by the parameter alone: with the organisation of
- * the surrounding query in its place, it asks every shard.
+ * into a join: one planned while the table was small would hash all of an organisation's rows, even when there are a
+ * billion of them. The organisation must be the parameter: with the column of the outer query in its place, Citus asks
+ * every shard.
  */
 export function exists(type: ResourceType, idExpression: string): string {
   const { name, id } = tableOf(type);
@@ -66,7 +66,7 @@ export function quote(name: string): string {
   return `"${name}"`;
 }
 
-/** Makes each type's statement once, the first time it is needed. */
+/** Caches what is made for each type, the first time it is needed. */
 export function perType<T, K extends string = ResourceType>(make: (type: K) => T): (type: K) => T {
   const made = new Map<K, T>();
   return (type) => {
