@@ -33,7 +33,7 @@ const steps = [
   ['src/traces'],
   ['src/postgres'],
   ['src/records'],
-  ['src/receipts', 'src/rejections'],
+  ['src/receipts', 'src/rejections', 'src/changes'],
   ['src/interactions'],
   capabilities,
   ['src/operator', 'src/maintenance'],

@@ -34,8 +34,8 @@ export interface NewInteraction {
 const eventTimestampAt = columns.indexOf('event_timestamp');
 
 /** The statement that writes interactions of one organisation whose item and student are known to exist. */
-export function insertStatement(organisationId: string, added: readonly NewInteraction[]): Statement {
-  return { name: 'insert interactions', text: insertText, values: [organisationId, ...arraysOf(added)] };
+export function insertStatement(organisationId: string, arrays: readonly Buffer[]): Statement {
+  return { name: 'insert interactions', text: insertText, values: [organisationId, ...arrays] };
 }
 
 /** Writes one. */

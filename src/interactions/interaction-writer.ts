@@ -1,3 +1,4 @@
+import { changeStatement } from '../changes/add-change.ts';
 import { RequestError } from '../errors.ts';
 import { limits } from '../limits.ts';
 import type { NodePools } from '../postgres/node-pools.ts';
@@ -14,7 +15,7 @@ import {
 import { countChangeStatement } from '../records/record-counts.ts';
 import { itemTypes } from '../registry/interaction.ts';
 import type { Traces } from '../traces/traces.ts';
-import { insertStatement, type NewInteraction } from './interaction-rows.ts';
+import { arraysOf, insertStatement, type NewInteraction } from './interaction-rows.ts';
 import { KnownIds } from './known-ids.ts';
 import { isMissing, missingAmong, referencedBy } from './look-up-references.ts';
 
@@ -37,6 +38,8 @@ interface Waiting {
 interface Insert {
   readonly statement: Statement;
   readonly rows: number;
+  /** What was told of its rows, to be told again where they are written later than that. */
+  readonly retold?: () => Insert;
 }
 
 /**
@@ -181,7 +184,9 @@ export class InteractionWriter {
         client,
         inserts.map(({ statement }) => statement),
       );
-      lost = inserts.filter(({ rows }, at) => written[at] !== rows);
+      lost = inserts
+        .filter(({ rows }, at) => written[at] !== rows)
+        .flatMap((one) => (one.retold ? [one, one.retold()] : one));
       client.release();
     } catch (error) {
       client.release(true);
@@ -262,14 +267,19 @@ async function missingOf(
   return new Set(found.flat());
 }
 
-/** Writes those of an organisation, and notes how many there are. */
+/** Writes those of an organisation, and notes how many there are and which. */
 function insertsOf({ organisationId, waiting }: Group, missing: ReadonlySet<NewInteraction>): Insert[] {
   const added = waiting.map((one) => one.added).filter((one) => !missing.has(one));
   if (added.length === 0) return [];
-  const change = { records: added.length, newestUpdated: null, lastUpload: new Date() };
+  const count = added.length;
+  const change = { records: count, newestUpdated: null, lastUpload: new Date() };
+  const arrays = arraysOf(added);
+  const changed = { count, ids: arrays[0] as Buffer };
+  const tell = () => ({ statement: changeStatement(organisationId, 'interactions', changed), rows: 1 });
   return [
     { statement: countChangeStatement(organisationId, 'interactions', change), rows: 1 },
-    { statement: insertStatement(organisationId, added), rows: added.length },
+    { statement: insertStatement(organisationId, arrays), rows: count, retold: tell },
+    tell(),
   ];
 }
 

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { addChange } from '../changes/add-change.ts';
 import { RequestError } from '../errors.ts';
 import { limits } from '../limits.ts';
 import { binaryArray } from '../postgres/binary/array-writer.ts';
@@ -87,6 +88,8 @@ async function insertOrKeep(
   await insertInteraction(client, added);
   const change = { records: 1, newestUpdated: null, lastUpload: new Date() };
   sendLast((last) => addCountChange(last, organisationId, 'interactions', change));
+  const changed = { count: 1, ids: binaryArray('uuid', [interactionId]) };
+  sendLast((last) => addChange(last, organisationId, 'interactions', changed));
   return { stored: storedForm(added), isRepeated: false };
 }
 

@@ -15,14 +15,15 @@ const grants: Readonly<Record<string, readonly string[]>> = {
     'select (organisation_id) on organisations',
     ...resourceTypes.map((type) => `select, insert, update on ${tableOf(type).name}`),
     'select, insert on interactions, receipt_batches',
-    'select, insert, update on receipts, record_counts',
+    'select, insert, update on receipts, record_counts, changes, change_counters',
     'select, insert, delete on record_count_changes, rejection_count_changes',
     'select, insert, update on leases',
     `select, insert, update, delete
        on interaction_idempotency_keys, upload_idempotency_keys, rejections, rejection_kinds`,
     'select on interaction_partitions, schema_migrations, schema_compatibility',
     `execute on function find_api_key, changed_api_keys, note_api_keys_used, keys_can_be_trusted, ensure_interaction_partitions,
-       index_interaction_partition, ensure_weekly_partitions, detach_weekly_partition, drop_detached_partition`,
+       index_interaction_partition, ensure_weekly_partitions, detach_weekly_partition, drop_detached_partition,
+       ensure_change_partitions, detach_change_partition, drop_detached_changes`,
   ],
   intake_admin: [
     'usage on schema public',

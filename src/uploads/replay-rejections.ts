@@ -1,4 +1,5 @@
 import { randomUUIDv7 } from 'node:crypto';
+import { addChange } from '../changes/add-change.ts';
 import { RequestError } from '../errors.ts';
 import { limits } from '../limits.ts';
 import { type Client, isUnavailable, type Pool } from '../postgres/pool.ts';
@@ -201,6 +202,8 @@ class ReplayRun {
       const outcomes = outcomesOf(checked, (row) => stored.outcomes[row] as Outcome);
       const rejected = await settle(client, organisationId, type, rejections, outcomes);
       sendLast((end) => addKindChanges(end, organisationId, rejected));
+      const { changed } = stored;
+      if (changed.count > 0) sendLast((end) => addChange(end, organisationId, type, changed));
       const answer = batchAnswer({
         number: this.batches.length + 1,
         batchId: randomUUIDv7(),

@@ -115,7 +115,7 @@ describe.each([
 });
 
 /** What a batch says about itself beside its records: where one of these is lost, nothing of the batch is kept. */
-describe.each(['record_count_changes', 'receipts', 'receipt_batches'])('a row of %s', (table) => {
+describe.each(['record_count_changes', 'receipts', 'receipt_batches', 'changes'])('a row of %s', (table) => {
   it('is written at the second attempt', async () => {
     await lose(1, table, 'insert');
     const { status, body } = await api.upload(

@@ -39,6 +39,8 @@ const others = [
   'rejection_count_changes',
   'record_counts',
   'record_count_changes',
+  'changes',
+  'change_counters',
   'schema_migrations',
   'schema_compatibility',
   'restores',

@@ -1,4 +1,5 @@
 import { randomUUIDv7 } from 'node:crypto';
+import { addChange } from '../../changes/add-change.ts';
 import { RequestError } from '../../errors.ts';
 import { limits } from '../../limits.ts';
 import { latestInstant } from '../../postgres/binary/encoded-rows.ts';
@@ -66,6 +67,8 @@ export async function commitBatch(
       });
       const rejected = await settleRejections(client, { ...progress, start }, checked, stored);
       if (rejected.size > 0) sendLast((last) => addKindChanges(last, organisationId, rejected));
+      const { changed } = stored;
+      if (changed.count > 0) sendLast((last) => addChange(last, organisationId, type, changed));
       const change = changeOf(type, checked, stored.outcomes, made);
       sendLast((last) => addCountChange(last, organisationId, type, change));
       const added = additionOf(progress.startedMs, made);

@@ -1,3 +1,4 @@
+import type { ChangedIds } from '../../changes/add-change.ts';
 import {
   type EncodedRows,
   IndexedRows,
@@ -37,6 +38,8 @@ interface Target {
 export interface StoredRows {
   /** Of each row. */
   readonly outcomes: readonly Outcome[];
+  /** The ids of those that were created or changed. */
+  readonly changed: ChangedIds;
   readonly rejectedIds: RejectedIds;
 }
 
@@ -65,7 +68,13 @@ export async function storeRows(
       : await storeDistinct(target, picked, manyStored);
     for (const [position, row] of good.entries()) outcomes[row] = stored[position] as Outcome;
   }
-  return { outcomes, rejectedIds };
+  return { outcomes, changed: changedAmong(rows, outcomes), rejectedIds };
+}
+
+function changedAmong({ count, arrays }: EncodedRows, outcomes: readonly Outcome[]): ChangedIds {
+  const written = allRows(count).filter((row) => outcomes[row] === created || outcomes[row] === updated);
+  const picked = pickRows({ count, arrays: arrays.slice(0, 1) }, written);
+  return { count: picked.count, ids: picked.arrays[0] as Buffer };
 }
 
 /** Stores rows of which no two have the same id. */

@@ -29,12 +29,12 @@ export async function storeInteractions(
 ): Promise<StoredRows> {
   const outcomes = await checkInteractions(client, organisationId, checked, known);
   const good = [...outcomes.keys()].filter((row) => outcomes[row] === created);
+  const ids = idsFor(good.map((row) => givenIds[checked.indices[row] as number] ?? null));
   if (good.length > 0) {
     const { arrays } = pickRows(checked.rows, good);
-    const ids = idsFor(good.map((row) => givenIds[checked.indices[row] as number] ?? null));
     await insertEncoded(client, organisationId, { count: good.length, arrays: [ids, ...arrays] });
   }
-  return { outcomes, rejectedIds: new Set() };
+  return { outcomes, changed: { count: good.length, ids }, rejectedIds: new Set() };
 }
 
 /** What becomes of each row, by its references. */
