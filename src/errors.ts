@@ -111,6 +111,11 @@ const onPublicApi = {
     'check the id; a request that failed as a whole and a dry run have none, and old ones are removed',
   ],
   interaction_not_found: [404, 'There is no interaction with this id', 'check the id'],
+  cursor_too_old: [
+    410,
+    'The changes after this cursor are no longer kept',
+    'export what you need as NDJSON, and go on from the cursor in the header Changes-Cursor of the first export',
+  ],
   idempotency_key_reused: [
     422,
     'This Idempotency-Key was used with another body',

@@ -179,6 +179,27 @@ export const limits = {
   interactionDaysAhead: 35,
   indexBuildMsMax: 3_600_000,
 
+  // Changes: the log and the feed
+
+  changesKeptDays: 7,
+  changeDaysAhead: 28,
+  changesNumberedAtOnce: 1_000,
+  /** How often changes get their numbers where nobody reads them. */
+  numberChangesIntervalMs: 10_000,
+  /** How many rows of the log are looked at together, and for how long a page goes on looking. */
+  changesPerLook: 1_000,
+  changesSearchMs: 1_000,
+  changesPerPageMax: 1_000,
+  changesPerPageDefault: 100,
+  /** How often a process asks whether there is something new, for all who wait for it. */
+  changesPollMs: 250,
+  /** A stream of changes says that it is alive, and ends after a while: its reader comes back with its cursor. */
+  changeHeartbeatMs: 10_000,
+  changeStreamMs: 600_000,
+  /** What is held for one that waits. */
+  changeStreamBytes: 64 * 1024,
+  changeStreamsPerOrganisationMax: 20,
+
   // Keys, and what each organisation may take
 
   keyChangesIntervalMs: 2_000,

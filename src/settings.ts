@@ -148,6 +148,11 @@ export const settings = {
     wholeNumber(limits.receiptsKeptDays, 7, 3_650),
     'days that receipts and rejections are kept. Receipts are dropped by the week, so up to 7 days later',
   ],
+  changesKeptDays: [
+    'CHANGES_KEPT_DAYS',
+    wholeNumber(limits.changesKeptDays, 2, 365),
+    'days that the change log is kept: for so long a reader of the feed can stay away. Dropped by the day',
+  ],
   apiReference: [
     'API_REFERENCE',
     oneOf('on', ['on', 'off']),

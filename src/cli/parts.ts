@@ -1,3 +1,4 @@
+import { ChangeWatch } from '../changes/change-watch.ts';
 import type { Config } from '../config.ts';
 import type { Parts } from '../http/operation.ts';
 import { InteractionWriter } from '../interactions/interaction-writer.ts';
@@ -72,6 +73,8 @@ export function createParts(
     bytesInFlight: new BytesInFlight(config),
     writer,
     checker,
+    // Whose change it is will be known only when it is found.
+    changeWatch: new ChangeWatch(sharedPool.for('')),
     readiness,
     uploadsStall,
     async close() {

@@ -125,7 +125,11 @@ async function start(
   const servers: [FastifyInstance, ...FastifyInstance[]] = admin ? [app, admin] : [app];
   return {
     address,
-    stop: (signal) => stopServers(servers, config, endAll, signal),
+    stop(signal) {
+      // Whoever waits for changes would be waited for.
+      parts.changeWatch.stop();
+      return stopServers(servers, config, endAll, signal);
+    },
     toggleDebug: () => toggleDebug(servers, config.logLevel),
   };
 }
@@ -173,7 +177,7 @@ function startBackground(
   );
   const pool = createPool({ ...config, databaseConnectionsMax: limits.maintenanceConnectionsMax }, () => {});
   onStop(() => pool.end());
-  const chores = choresOf(pool, config.receiptsKeptDays);
+  const chores = choresOf(pool, config);
   if (metrics) chores.push(...counting(pool, (state) => metrics.counted(state)));
   const maintenance = startMaintenance(pool, chores, {
     elected: () => log.info('this process does the maintenance from now on'),

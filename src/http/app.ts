@@ -247,13 +247,32 @@ function addRoute<P>(app: FastifyInstance, operation: Operation<P>, parts: P): v
       const reserve = (bytes: number) => holding.grow((body?.length ?? 0) + bytes);
       try {
         const step = stepOf(request);
-        const call = { requestId, principal, params, query, headers, body, reserve, tellLimit, log, step };
+        const hold = (bytes: number) => {
+          holding.grow(bytes);
+          holding.set(bytes);
+        };
+        const onClose = (listener: () => void) => void reply.raw.once('close', listener);
+        const memory = { reserve, hold };
+        const call = {
+          requestId,
+          principal,
+          params,
+          query,
+          headers,
+          body,
+          ...memory,
+          tellLimit,
+          onClose,
+          log,
+          step,
+        };
         const handle = () => operation.handle(call, parts);
         const answer = await (request.trace ? request.trace.within(handle) : handle());
         if (request.line) {
           request.line.counts = answer.counts;
           request.line.dry_run = query.dry_run === true ? true : undefined;
         }
+        if (answer.isLive) delete request.headers['accept-encoding'];
         const { sent, bytes } = await sendable(answer, request, reply);
         holdAnswer(request, reply, holding, bytes);
         return reply

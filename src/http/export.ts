@@ -16,6 +16,8 @@ export function wantsLines({ headers, query }: Call): boolean {
   });
 }
 
-export function exportOf(lines: AsyncIterable<Buffer>): Answer {
-  return { status: 200, headers: { ...variesByAccept, 'content-type': jsonLines }, body: lines };
+/** Lines of JSON. `cursor` is where the change feed goes on with what an export does not have. */
+export function exportOf(lines: AsyncIterable<Buffer>, cursor?: string): Answer {
+  const headers = { ...variesByAccept, 'content-type': jsonLines };
+  return { status: 200, headers: cursor ? { ...headers, 'changes-cursor': cursor } : headers, body: lines };
 }

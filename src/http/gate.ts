@@ -134,7 +134,7 @@ function isPublic(url: string, { apiReference }: Config): boolean {
   );
 }
 
-function lacksPermission(permission: Permission): RequestError {
+export function lacksPermission(permission: Permission): RequestError {
   const message = `The API key lacks the permission ${permission}; ask the operator for a key that has it.`;
   return new RequestError('missing_permission', { permission, message });
 }

@@ -150,6 +150,21 @@ export const answerSchemas: Readonly<Record<string, JsonSchema>> = {
       }),
     },
   }),
+  Change: closed({
+    cursor: { ...text, description: 'goes on after this change' },
+    type,
+    id: uuid,
+    deleted: { type: 'boolean', description: 'whether the record is marked as deleted, or no longer stored' },
+    record: {
+      type: ['object', 'null'],
+      description: 'the record as it is now, as reading it back gives it; null if it is no longer stored',
+    },
+  }),
+  ChangePage: closed({
+    changes: { type: 'array', items: ref('Change') },
+    next_cursor: { ...text, description: 'goes on after this page' },
+    has_more: { type: 'boolean', description: 'false where everything that is stored has been read' },
+  }),
   BatchAnswer: closed({
     batch: { type: 'integer', minimum: 1 },
     status: { type: 'integer', enum: [200, 207, 400, 500] },

@@ -34,6 +34,11 @@ const headers = {
     description: 'each limit: its quota and its window in seconds',
     schema: { type: 'string' },
   },
+  'Changes-Cursor': {
+    description:
+      'with NDJSON: where the change feed goes on with what is stored from now on; send it as `after` of `/v1/changes`',
+    schema: { type: 'string' },
+  },
   'Idempotency-Replayed': {
     description:
       'the whole answer repeats that of the first request with this `Idempotency-Key`; absent if this request stored a batch',
@@ -99,11 +104,12 @@ export function responsesOf(operation: Operation<never>): JsonSchema {
 }
 
 function describeAnswer(status: number, answer: DescribedAnswer, audience: Audience): JsonSchema {
-  const { description, schema, example, otherContent, canBeReplayed } = answer;
+  const { description, schema, example, otherContent, canBeReplayed, hasChangesCursor } = answer;
   return {
     description,
     headers: {
       ...headersOf(status, audience),
+      ...(hasChangesCursor && { 'Changes-Cursor': refTo('headers', 'Changes-Cursor') }),
       ...(canBeReplayed && { 'Idempotency-Replayed': refTo('headers', 'Idempotency-Replayed') }),
     },
     content: {
@@ -142,7 +148,7 @@ export function sharedResponses(api: ApiName, operations: readonly Operation<nev
         describeAnswer(Number(status), answer, audienceOf(operation)),
       ]),
   );
-  const ofKeys = ['RateLimit', 'RateLimit-Policy', 'Idempotency-Replayed'];
+  const ofKeys = ['RateLimit', 'RateLimit-Policy', 'Changes-Cursor', 'Idempotency-Replayed'];
   const named = Object.entries(headers).filter(([name]) => audience === 'key' || !ofKeys.includes(name));
   return { responses: Object.fromEntries([...responses, ...own]), headers: Object.fromEntries(named) };
 }

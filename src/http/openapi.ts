@@ -67,6 +67,7 @@ export function describeApi(operations: readonly Operation[]): JsonSchema {
     tags: [
       { name: 'Upload', description: 'Records in batches, one address per type.' },
       { name: 'Records', description: aboutRecords },
+      { name: 'Changes', description: 'What was created or changed, in order, for whoever keeps a copy.' },
       { name: 'Receipts', description: 'The answers to uploads, kept.' },
       { name: 'Rejections', description: 'Failed records, kept to be corrected or replayed.' },
       { name: 'Interactions', description: 'What users do: one interaction per request, or many.' },

@@ -1,4 +1,5 @@
 import type { FastifyBaseLogger } from 'fastify';
+import type { ChangeWatch } from '../changes/change-watch.ts';
 import type { Config } from '../config.ts';
 import type { InteractionWriter } from '../interactions/interaction-writer.ts';
 import type { Principal } from '../keys/authenticate.ts';
@@ -28,6 +29,8 @@ export interface Parts {
   readonly bytesInFlight: BytesInFlight;
   readonly writer: InteractionWriter;
   readonly checker: UploadChecker;
+  /** For readers that wait for changes. */
+  readonly changeWatch: ChangeWatch;
   readonly readiness: Readiness;
   /** Notices when no batch of an upload finishes any more. */
   readonly uploadsStall: StallWatch;
@@ -50,6 +53,10 @@ export interface Call {
   readonly reserve: (answerBytes: number) => void;
   /** Adds headers for a limit other than the one on requests. */
   readonly tellLimit: (headers: LimitHeaders) => void;
+  /** Sets how much memory the request holds. Throws if there is no room. */
+  readonly hold: (bytes: number) => void;
+  /** Calls the listener once the client has its answer or has disconnected. */
+  readonly onClose: (listener: () => void) => void;
   readonly log: FastifyBaseLogger;
   /** Runs part of the work as its own span. */
   readonly step: Step;
@@ -65,6 +72,8 @@ export interface Answer {
   /** How much memory a stream holds while it is not read, if its content is already in memory. */
   readonly bytes?: number;
   readonly headers?: Readonly<Record<string, string>>;
+  /** Whether the client waits for each chunk: such a stream is not compressed, for compression buffers. */
+  readonly isLive?: true;
   /** The outcome counts of an upload or a replay, for the log. */
   readonly counts?: LoggedCounts;
 }
@@ -80,6 +89,8 @@ export interface DescribedAnswer {
   readonly example?: unknown;
   /** Whether it can repeat the answer to an earlier request with the same Idempotency-Key. */
   readonly canBeReplayed?: true;
+  /** Whether it can be an export, which has a cursor of the change feed. */
+  readonly hasChangesCursor?: true;
   /** Answers in other media types, for clients that ask for them. */
   readonly otherContent?: Readonly<
     Record<string, { readonly schema: JsonSchema; readonly example?: unknown }>

@@ -1,4 +1,5 @@
 import type { Operation } from './operation.ts';
+import { changesOperation } from './routes/changes.ts';
 import { healthOperations } from './routes/health.ts';
 import { interactionOperations } from './routes/interactions.ts';
 import { overviewOperation } from './routes/overview.ts';
@@ -12,6 +13,7 @@ export const operations: readonly Operation[] = [
   ...uploadOperations,
   overviewOperation,
   ...recordOperations,
+  changesOperation,
   ...requestOperations,
   ...rejectionOperations,
   ...interactionOperations,

@@ -38,9 +38,13 @@ async function* sendable(
       request.log.error({ err: error }, 'an answer broke off');
       throw error;
     });
-  for (let piece = first; !piece.done; piece = await next()) {
-    if (piece.value.length > 0) yield piece.value;
-    // Nothing to send yet, but work goes on: resets the idle timeout.
-    else reply.raw.setTimeout(request.server.server.timeout);
+  try {
+    for (let piece = first; !piece.done; piece = await next()) {
+      if (piece.value.length > 0) yield piece.value;
+      // Nothing to send yet, but work goes on: resets the idle timeout.
+      else reply.raw.setTimeout(request.server.server.timeout);
+    }
+  } finally {
+    await pieces.return?.();
   }
 }

@@ -97,6 +97,20 @@ export async function findInteraction(
   return rows[0];
 }
 
+export async function readInteractions(
+  pool: Pool,
+  organisationId: string,
+  ids: readonly string[],
+): Promise<StoredInteraction[]> {
+  const sorted = ids.toSorted();
+  const { rows } = await pool.query<StoredInteraction>(
+    `select ${selected} from interactions where organisation_id = $1 and interaction_id = any ($2::uuid[])
+       and interaction_id >= ${written(sorted[0] ?? '')} and interaction_id <= ${written(sorted.at(-1) ?? '')}`,
+    [organisationId, ids],
+  );
+  return rows;
+}
+
 /** An id as part of a statement: a plan that is to do for every id would open and lock every partition. */
 export function written(id: string): string {
   if (!isUuid(id)) throw new Error('what should be an id is none');

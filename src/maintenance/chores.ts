@@ -1,5 +1,6 @@
 // maintenance/: everything that runs in the background, by one elected process.
 
+import { dropOldChanges, ensureChangePartitions, numberForAll } from '../changes/old-changes.ts';
 import { purgeIdempotencyKeys } from '../interactions/idempotency-keys.ts';
 import { daysAhead, ensurePartitions, indexPartitions } from '../interactions/interaction-partitions.ts';
 import { limits } from '../limits.ts';
@@ -31,8 +32,14 @@ export function counting(
   ];
 }
 
-/** Everything that runs in the background. What is kept of uploads is kept for so many days. */
-export function choresOf(pool: Pool, daysKept: number): Chore[] {
+/** For how many days is kept what is said of uploads, and the change log. */
+export interface Kept {
+  readonly receiptsKeptDays: number;
+  readonly changesKeptDays: number;
+}
+
+/** Everything that runs in the background. */
+export function choresOf(pool: Pool, { receiptsKeptDays: daysKept, changesKeptDays }: Kept): Chore[] {
   const hourly = limits.maintenanceIntervalMs;
   const forgottenBefore = () => new Date(Date.now() - limits.idempotencyKeyLifeMs);
   return [
@@ -42,11 +49,17 @@ export function choresOf(pool: Pool, daysKept: number): Chore[] {
       run: () => rollUpCounts(pool),
     },
     {
+      name: 'number changes',
+      everyMs: limits.numberChangesIntervalMs,
+      run: (stopping) => numberForAll(pool, stopping),
+    },
+    {
       name: 'make partitions',
       everyMs: hourly,
       async run() {
         await ensurePartitions(pool, limits.interactionDaysAhead);
         await ensureWeeklyPartitions(pool, limits.weeklyPartitionsAhead);
+        await ensureChangePartitions(pool, limits.changeDaysAhead);
       },
     },
     {
@@ -59,6 +72,11 @@ export function choresOf(pool: Pool, daysKept: number): Chore[] {
       name: 'drop old receipts',
       everyMs: hourly,
       run: (stopping) => dropWeeklyPartitions(pool, daysKept, stopping),
+    },
+    {
+      name: 'drop old changes',
+      everyMs: hourly,
+      run: (stopping) => dropOldChanges(pool, changesKeptDays, stopping),
     },
     {
       name: 'remove old rejections',

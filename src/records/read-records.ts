@@ -6,7 +6,7 @@ import { inOneTransaction } from '../postgres/transactions.ts';
 import type { Field } from '../registry/fields.ts';
 import { type Resource, type ResourceType, resources } from '../registry/resources.ts';
 import { LineBuffer } from './line-buffer.ts';
-import { perType, quote, tableOf } from './tables.ts';
+import { perType, quote, sentRows, tableOf } from './tables.ts';
 
 /** A query for records. */
 export interface RecordsAsked {
@@ -54,6 +54,34 @@ export async function findRecord(
     [organisationId, id],
   );
   return rows[0]?.record;
+}
+
+/** Records by their ids, each as JSON; those that do not exist are left out. `offset 0` is explained at `exists`. */
+const byIds = perType((type) => {
+  const { name, id } = tableOf(type);
+  return `
+    select r.${id}, ${recordAsJson}
+    from ${sentRows(['wanted'], ['uuid'])}, lateral (
+      select ${fieldsAsRead(type)} from ${name} where organisation_id = $1 and ${id} = i.wanted offset 0) r`;
+});
+
+export async function readRecords(
+  pool: Pool,
+  organisationId: string,
+  type: ResourceType,
+  ids: readonly string[],
+): Promise<Map<string, string>> {
+  const found = new Map<string, string>();
+  const client = await pool.connect();
+  try {
+    const query = { text: byIds(type), values: [organisationId, ids] };
+    await takeRows(client, query, (id, record) => found.set(id, record));
+    client.release();
+    return found;
+  } catch (error) {
+    client.release(isUnavailable(error));
+    throw error;
+  }
 }
 
 /**
@@ -168,11 +196,13 @@ async function endOfScan(pool: Pool, { organisationId, type, after }: RecordsAsk
 /** How many records a query may return, so that even the longest possible fit into memory. */
 const recordsPerRead = perType((type) => {
   const { fields }: Resource = resources[type];
-  const characters = Object.values(fields).reduce((sum, field) => sum + charactersMaxOf(field), 0);
-  return Math.min(limits.recordsPerRead, Math.floor(limits.recordCharactersPerRead / characters));
+  return Math.min(limits.recordsPerRead, Math.floor(limits.recordCharactersPerRead / charactersMax(fields)));
 });
 
-/** Any other value is about as long as a UUID. */
-function charactersMaxOf({ schema }: Field): number {
-  return 'maxLength' in schema ? Number(schema.maxLength) : 40;
+/** How long a record with these fields can be. Every value but a text is about as long as a UUID. */
+export function charactersMax(fields: Readonly<Record<string, Field>>): number {
+  return Object.values(fields).reduce(
+    (sum, { schema }) => sum + ('maxLength' in schema ? Number(schema.maxLength) : 40),
+    0,
+  );
 }

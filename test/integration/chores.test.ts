@@ -17,10 +17,11 @@ afterAll(() => test.close());
 const dayMs = 86_400_000;
 
 async function doChores(daysKept = 30): Promise<void> {
-  for (const chore of choresOf(test.pool, daysKept)) await chore.run();
+  for (const chore of choresOf(test.pool, { receiptsKeptDays: daysKept, changesKeptDays: 7 }))
+    await chore.run();
 }
 
-const rollUp = () => choresOf(test.pool, 30)[0]!.run();
+const rollUp = () => choresOf(test.pool, { receiptsKeptDays: 30, changesKeptDays: 7 })[0]!.run();
 const headers = () => ({ authorization: `Bearer ${key}` });
 
 async function upload(type: string, records: unknown[]) {

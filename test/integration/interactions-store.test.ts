@@ -14,7 +14,7 @@ import { createTestApp, type TestApp } from '../support/app.ts';
 
 let test: TestApp;
 const doChores = async () => {
-  for (const chore of choresOf(test.pool, 30)) await chore.run();
+  for (const chore of choresOf(test.pool, { receiptsKeptDays: 30, changesKeptDays: 7 })) await chore.run();
 };
 let organisationId: string;
 const dayMs = 86_400_000;

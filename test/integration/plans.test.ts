@@ -166,7 +166,11 @@ async function useEverything(): Promise<void> {
     for (const of of ['upload', 'interaction'])
       await owner.query(`update ${of}_idempotency_keys set claimed_at = now() - interval '2 days'`);
     await addOldWeek(owner, randomUUID(), 20);
-    for (const chore of [...choresOf(pool, 30), ...counting(pool, () => {})]) await chore.run();
+    for (const chore of [
+      ...choresOf(pool, { receiptsKeptDays: 30, changesKeptDays: 7 }),
+      ...counting(pool, () => {}),
+    ])
+      await chore.run();
     // That keys were used is written when their changes are next asked for.
     const isNoted = () => expect([...recording.statements.keys()].join()).toContain('note_api_keys_used');
     await vi.waitFor(isNoted, { timeout: 60_000 });

@@ -751,6 +751,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/changes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read changes
+         * @description Returns what was created or changed, in order: each record as it is now. Send `next_cursor` as `after` for what comes next; while `has_more` is true there may be more at once. A record that was changed several times may come several times. With `Accept: application/x-ndjson` the answer goes on: a line per change as it is stored, and every 10 seconds without one a line with the `cursor` alone. It ends after 10 minutes; go on with the cursor of the last complete line. Changes are kept for a week, or as long as the operator says; a cursor that is older is 410. Changes of interactions also need the permission `interactions:read`; without it, name the other `types`.
+         *
+         *     Needs the permission `data:read`.
+         */
+        get: operations["list-changes"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/requests": {
         parameters: {
             query?: never;
@@ -2233,6 +2255,24 @@ export interface components {
                 open_rejections: number;
             }[];
         };
+        Change: {
+            /** @description goes on after this change */
+            cursor: string;
+            type: components["schemas"]["RecordType"];
+            /** Format: uuid */
+            id: string;
+            /** @description whether the record is marked as deleted, or no longer stored */
+            deleted: boolean;
+            /** @description the record as it is now, as reading it back gives it; null if it is no longer stored */
+            record: Record<string, never> | null;
+        };
+        ChangePage: {
+            changes: components["schemas"]["Change"][];
+            /** @description goes on after this page */
+            next_cursor: string;
+            /** @description false where everything that is stored has been read */
+            has_more: boolean;
+        };
         BatchAnswer: {
             batch: number;
             /** @enum {integer} */
@@ -2280,7 +2320,7 @@ export interface components {
              * @description for programs; the list of errors says what to do about each
              * @enum {string}
              */
-            code: "malformed_request" | "malformed_json" | "malformed_utf8" | "malformed_encoding" | "nested_too_deeply" | "invalid_request" | "unauthorized" | "https_required" | "missing_permission" | "organisation_suspended" | "not_found" | "unknown_type" | "record_not_found" | "receipt_not_found" | "interaction_not_found" | "method_not_allowed" | "timed_out" | "body_too_large" | "unsupported_media_type" | "unsupported_encoding" | "expectation_failed" | "idempotency_key_reused" | "too_many_failed_keys" | "too_many_requests" | "headers_too_large" | "internal" | "outcome_unknown" | "database_unavailable" | "schema_behind" | "schema_ahead" | "stalled" | "overloaded" | "shutting_down";
+            code: "malformed_request" | "malformed_json" | "malformed_utf8" | "malformed_encoding" | "nested_too_deeply" | "invalid_request" | "unauthorized" | "https_required" | "missing_permission" | "organisation_suspended" | "not_found" | "unknown_type" | "record_not_found" | "receipt_not_found" | "interaction_not_found" | "method_not_allowed" | "timed_out" | "cursor_too_old" | "body_too_large" | "unsupported_media_type" | "unsupported_encoding" | "expectation_failed" | "idempotency_key_reused" | "too_many_failed_keys" | "too_many_requests" | "headers_too_large" | "internal" | "outcome_unknown" | "database_unavailable" | "schema_behind" | "schema_ahead" | "stalled" | "overloaded" | "shutting_down";
             /** @description for people: what is wrong, then what to do */
             message: string;
             /** @description with `missing_permission`: the permission that the key lacks */
@@ -2614,6 +2654,8 @@ export interface components {
         RateLimit: string;
         /** @description each limit: its quota and its window in seconds */
         "RateLimit-Policy": string;
+        /** @description with NDJSON: where the change feed goes on with what is stored from now on; send it as `after` of `/v1/changes` */
+        "Changes-Cursor": string;
         /** @description the whole answer repeats that of the first request with this `Idempotency-Key`; absent if this request stored a batch */
         "Idempotency-Replayed": "true";
     };
@@ -2645,6 +2687,7 @@ export interface operations {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Changes-Cursor": components["headers"]["Changes-Cursor"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -2729,6 +2772,7 @@ export interface operations {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Changes-Cursor": components["headers"]["Changes-Cursor"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -2813,6 +2857,7 @@ export interface operations {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Changes-Cursor": components["headers"]["Changes-Cursor"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -2895,6 +2940,7 @@ export interface operations {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Changes-Cursor": components["headers"]["Changes-Cursor"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -2979,6 +3025,7 @@ export interface operations {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Changes-Cursor": components["headers"]["Changes-Cursor"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -3061,6 +3108,7 @@ export interface operations {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Changes-Cursor": components["headers"]["Changes-Cursor"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -3147,6 +3195,7 @@ export interface operations {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Changes-Cursor": components["headers"]["Changes-Cursor"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -3229,6 +3278,7 @@ export interface operations {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Changes-Cursor": components["headers"]["Changes-Cursor"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -3311,6 +3361,7 @@ export interface operations {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Changes-Cursor": components["headers"]["Changes-Cursor"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -3393,6 +3444,7 @@ export interface operations {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Changes-Cursor": components["headers"]["Changes-Cursor"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -3479,6 +3531,7 @@ export interface operations {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Changes-Cursor": components["headers"]["Changes-Cursor"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -3561,6 +3614,7 @@ export interface operations {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Changes-Cursor": components["headers"]["Changes-Cursor"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -3647,6 +3701,7 @@ export interface operations {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Changes-Cursor": components["headers"]["Changes-Cursor"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -3733,6 +3788,7 @@ export interface operations {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Changes-Cursor": components["headers"]["Changes-Cursor"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -4340,6 +4396,82 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
+    "list-changes": {
+        parameters: {
+            query?: {
+                /** @description the cursor after which to go on; default is the oldest change kept */
+                after?: string;
+                /**
+                 * @description only changes of these types, separated by commas; default is all
+                 * @example shops,transactions
+                 */
+                types?: string;
+                /** @description changes per page, default 100 */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page, or changes as they come. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "changes": [
+                     *         {
+                     *           "cursor": "42-0-1f0c2d3e",
+                     *           "type": "tags",
+                     *           "id": "9e3d2c1b-0a98-4f76-9b54-02d1c0b9f807",
+                     *           "deleted": false,
+                     *           "record": {
+                     *             "tag_id": "9e3d2c1b-0a98-4f76-9b54-02d1c0b9f807",
+                     *             "name": "vegan",
+                     *             "created": null,
+                     *             "updated": null,
+                     *             "is_deleted": false
+                     *           }
+                     *         }
+                     *       ],
+                     *       "next_cursor": "42-0-1f0c2d3e",
+                     *       "has_more": false
+                     *     }
+                     */
+                    "application/json": components["schemas"]["ChangePage"];
+                    "application/x-ndjson": string;
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            408: components["responses"]["RequestTimeout"];
+            /** @description Changes after this cursor are no longer kept. Code: `cursor_too_old`. */
+            410: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            417: components["responses"]["ExpectationFailed"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
     "list-requests": {
         parameters: {
             query?: {
@@ -4749,6 +4881,7 @@ export interface operations {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Changes-Cursor": components["headers"]["Changes-Cursor"];
                     [name: string]: unknown;
                 };
                 content: {

@@ -1,3 +1,4 @@
+import { freshCursor } from '../../changes/change-log.ts';
 import { RequestError } from '../../errors.ts';
 import { interactionAnswer } from '../../interactions/answer.ts';
 import { findInteraction } from '../../interactions/interaction-rows.ts';
@@ -96,6 +97,7 @@ const list: Operation = {
   answers: {
     200: {
       description: 'One page, or every interaction that matches.',
+      hasChangesCursor: true,
       schema: { $ref: '#/components/schemas/InteractionPage' },
       example: { interactions: [example], next_cursor: null },
       otherContent: {
@@ -106,7 +108,10 @@ const list: Operation = {
   async handle(call, { pool }) {
     const { organisationId } = principalOf(call);
     const own = pool.for(organisationId);
-    if (wantsLines(call)) return exportOf(interactionLines(own, organisationId, call.query));
+    if (wantsLines(call)) {
+      const cursor = await freshCursor(own, organisationId);
+      return exportOf(interactionLines(own, organisationId, call.query), cursor);
+    }
     const body = await listPage(own, organisationId, call.query);
     return { status: 200, headers: variesByAccept, body };
   },

@@ -1,3 +1,4 @@
+import { freshCursor } from '../../changes/change-log.ts';
 import { RequestError } from '../../errors.ts';
 import { limits } from '../../limits.ts';
 import { findRecord, type RecordsAsked, readLines, readPage } from '../../records/read-records.ts';
@@ -70,6 +71,7 @@ function listOperation(type: ResourceType): Operation {
     answers: {
       200: {
         description: 'One page, or every record.',
+        hasChangesCursor: true,
         schema: { $ref: `#/components/schemas/${pageSchemaName(type)}` },
         otherContent: {
           [jsonLines]: { schema: { type: 'string', description: 'one record per line' } },
@@ -109,7 +111,11 @@ async function list(type: ResourceType, call: Call, parts: Parts): Promise<Answe
   const asked = readAsked(type, call);
   const pool = parts.pool.for(asked.organisationId);
   const { limit = limits.recordsPerPageDefault } = call.query;
-  if (wantsLines(call)) return exportOf(readLines(pool, asked));
+  if (wantsLines(call)) {
+    // Before the first record is read: what is stored from then on is in the feed, if not in the export.
+    const cursor = await freshCursor(pool, asked.organisationId);
+    return exportOf(readLines(pool, asked), cursor);
+  }
   const { records, next } = await readPage(pool, asked, Number(limit));
   return {
     status: 200,
@@ -145,8 +151,8 @@ export function pageSchemaName(type: ResourceType): string {
   return `${schemaName(type)}Page`;
 }
 
-/** A stored record of the type, as an example. */
-export function storedExample(type: ResourceType): object {
+/** A record of the type as it is read back. */
+export function storedExample(type: ResourceType): Readonly<Record<string, unknown>> {
   const { fields, example }: Resource = resources[type];
   const sent: Readonly<Record<string, unknown>> = example;
   return Object.fromEntries(

@@ -1,0 +1,48 @@
+import { hash } from 'node:crypto';
+import { type Field, optional, text } from '../registry/fields.ts';
+
+/** Where a reader goes on: at this change, after so many of its ids. */
+export interface Position {
+  readonly number: number;
+  readonly offset: number;
+}
+
+const form = /^(\d{1,15})-(\d{1,6})-([0-9a-f]{8})$/;
+
+/** The cursors of one organisation. Each bears a mark of it, so that one of another's feed is noticed. */
+export class ChangeCursors {
+  readonly #mark: string;
+
+  constructor(organisationId: string) {
+    this.#mark = hash('sha256', organisationId).slice(0, 8);
+  }
+
+  write({ number, offset }: Position): string {
+    return `${number}-${offset}-${this.#mark}`;
+  }
+
+  /** Undefined where it is no cursor of this organisation. */
+  read(cursor: string): Position | undefined {
+    const [, number, offset, mark] = form.exec(cursor) ?? [];
+    return mark === this.#mark ? { number: Number(number), offset: Number(offset) } : undefined;
+  }
+}
+
+export const changeCursor = {
+  ...optional({
+    ...text(),
+    schema: {
+      type: 'string',
+      pattern: form.source.replaceAll('\\d', '[0-9]'),
+      description: 'the cursor after which to go on; default is the oldest change kept',
+    },
+  }),
+  read(value) {
+    return typeof value === 'string' && form.test(value) ? value : notACursor;
+  },
+} satisfies Field;
+
+export const notACursor = {
+  code: 'invalid_format',
+  message: "must be a cursor of this organisation's change feed",
+} as const;

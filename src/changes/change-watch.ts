@@ -1,0 +1,97 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { RequestError } from '../errors.ts';
+import { limits } from '../limits.ts';
+import type { Pool } from '../postgres/pool.ts';
+import { statesOf } from './change-log.ts';
+
+/** A reader that waits for the change with a number. */
+interface Waiting {
+  readonly organisationId: string;
+  readonly number: number;
+  readonly wake: () => void;
+}
+
+/**
+ * Tells waiting readers that there is something new. However many wait, a process asks once, for all organisations
+ * together. Not by LISTEN and NOTIFY: a transaction that notifies holds a lock of the whole database while it commits.
+ */
+export class ChangeWatch {
+  readonly #pool: Pool;
+  readonly #waiting = new Set<Waiting>();
+  readonly #streams = new Map<string, number>();
+  #isAsking = false;
+  #isStopping = false;
+
+  constructor(pool: Pool) {
+    this.#pool = pool;
+  }
+
+  /** Once it is, nobody waits any longer. */
+  get isStopping(): boolean {
+    return this.#isStopping;
+  }
+
+  /** How many streams are open. */
+  get streams(): number {
+    return [...this.#streams.values()].reduce((sum, count) => sum + count, 0);
+  }
+
+  /** Counts a stream of an organisation; returns how to end it. */
+  open(organisationId: string): () => void {
+    const before = this.#streams.get(organisationId) ?? 0;
+    if (before >= limits.changeStreamsPerOrganisationMax)
+      throw new RequestError('too_many_requests', {
+        message:
+          `This organisation reads ${before} streams of changes from this process, and may not read more. ` +
+          'End one of them, or read pages.',
+      });
+    this.#streams.set(organisationId, before + 1);
+    return () => {
+      const left = (this.#streams.get(organisationId) ?? 1) - 1;
+      if (left > 0) this.#streams.set(organisationId, left);
+      else this.#streams.delete(organisationId);
+    };
+  }
+
+  /** Waits until the change with this number is there, for so long, or until the reader has gone. */
+  async wait(organisationId: string, number: number, ms: number, gone: AbortSignal): Promise<void> {
+    if (this.#isStopping || gone.aborted) return;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const waiting = { organisationId, number, wake: resolve };
+    const timer = setTimeout(resolve, ms);
+    gone.addEventListener('abort', resolve as () => void, { once: true });
+    this.#waiting.add(waiting);
+    if (!this.#isAsking) void this.#keepAsking();
+    try {
+      await promise;
+    } finally {
+      clearTimeout(timer);
+      gone.removeEventListener('abort', resolve as () => void);
+      this.#waiting.delete(waiting);
+    }
+  }
+
+  stop(): void {
+    this.#isStopping = true;
+    for (const { wake } of this.#waiting) wake();
+  }
+
+  async #keepAsking(): Promise<void> {
+    this.#isAsking = true;
+    while (this.#waiting.size > 0 && !this.#isStopping) {
+      // What is wrong with the database is told by those who read; they go on waiting here.
+      await this.#ask().catch(() => {});
+      await sleep(limits.changesPollMs, undefined, { ref: false });
+    }
+    this.#isAsking = false;
+  }
+
+  async #ask(): Promise<void> {
+    const organisationIds = new Set([...this.#waiting].map(({ organisationId }) => organisationId));
+    const states = await statesOf(this.#pool, [...organisationIds]);
+    for (const { organisationId, number, wake } of this.#waiting) {
+      const state = states.get(organisationId);
+      if (state && (state.hasUnnumbered || number <= state.last)) wake();
+    }
+  }
+}

@@ -1,0 +1,69 @@
+import { RequestError } from '../errors.ts';
+import { limits } from '../limits.ts';
+import type { Pool } from '../postgres/pool.ts';
+import { retryConflicts } from '../postgres/transactions.ts';
+import { ChangeCursors, type Position } from './change-cursor.ts';
+import type { ChangeWatch } from './change-watch.ts';
+import { type ChangesAsked, readChanges } from './read-changes.ts';
+
+/** Who reads a stream. */
+export interface StreamReader {
+  /** Holds so much memory for the next piece; throws where there is none. */
+  hold(bytes: number): void;
+  /** Whether the key may still read. */
+  isAllowed(): Promise<boolean>;
+  readonly gone: AbortSignal;
+}
+
+/** Where there is no memory for more, the reader is told so when it comes back. */
+function hasRoom({ hold }: StreamReader): boolean {
+  try {
+    hold(limits.streamedAnswerBytes);
+    return true;
+  } catch (error) {
+    if (error instanceof RequestError) return false;
+    throw error;
+  }
+}
+
+/**
+ * Changes as they come, a line each, and a line with nothing but the cursor from time to time. It ends after a while, when
+ * the process stops, or when its key is no longer good; its reader comes back with the last cursor. While it waits it
+ * holds neither a connection nor more than a little memory.
+ */
+export async function* streamChanges(
+  pool: Pool,
+  watch: ChangeWatch,
+  asked: ChangesAsked,
+  from: Position,
+  reader: StreamReader,
+): AsyncGenerator<Buffer> {
+  const { organisationId } = asked;
+  const close = watch.open(organisationId);
+  const cursors = new ChangeCursors(organisationId);
+  const endMs = performance.now() + limits.changeStreamMs;
+  let heardMs = Number.NEGATIVE_INFINITY;
+  try {
+    reader.hold(limits.streamedAnswerBytes);
+    for (let next = from; ; ) {
+      const page = await retryConflicts(() => readChanges(pool, asked, next, limits.changesPerPageMax));
+      next = page.next;
+      const lines = [...page.changes];
+      if (lines.length === 0 && performance.now() - heardMs >= limits.changeHeartbeatMs)
+        lines.push(JSON.stringify({ cursor: cursors.write(next) }));
+      if (lines.length > 0) {
+        heardMs = performance.now();
+        yield Buffer.from(`${lines.join('\n')}\n`);
+      }
+      if (watch.isStopping || reader.gone.aborted || performance.now() > endMs) return;
+      if (!(await reader.isAllowed())) return;
+      if (page.hasMore) continue;
+      reader.hold(limits.changeStreamBytes);
+      await watch.wait(organisationId, next.number, limits.changeHeartbeatMs, reader.gone);
+      if (!hasRoom(reader)) return;
+    }
+  } finally {
+    close();
+    reader.hold(0);
+  }
+}

@@ -1,0 +1,147 @@
+import { ChangeCursors, changeCursor } from '../../changes/change-cursor.ts';
+import { type ChangesAsked, positionOf, type RecordSource, readChanges } from '../../changes/read-changes.ts';
+import { type StreamReader, streamChanges } from '../../changes/stream-changes.ts';
+import { interactionAnswer } from '../../interactions/answer.ts';
+import { readInteractions } from '../../interactions/interaction-rows.ts';
+import type { Principal } from '../../keys/authenticate.ts';
+import { limits } from '../../limits.ts';
+import type { Pool } from '../../postgres/pool.ts';
+import { retryConflicts } from '../../postgres/transactions.ts';
+import { charactersMax, readRecords } from '../../records/read-records.ts';
+import { type Field, integer, optional, text } from '../../registry/fields.ts';
+import { sentFields, type UploadType, uploadTypes } from '../../registry/upload-types.ts';
+import { jsonLines } from '../accept.ts';
+import { exportOf, variesByAccept, wantsLines } from '../export.ts';
+import { lacksPermission } from '../gate.ts';
+import { type Call, type Operation, type Parts, principalOf } from '../operation.ts';
+import { storedExample } from './records.ts';
+
+const someTypes = `(?:${uploadTypes.join('|')})`;
+const listedTypes = new RegExp(`^${someTypes}(?:,${someTypes})*$`);
+
+const types = {
+  ...optional({
+    ...text(),
+    schema: {
+      type: 'string',
+      pattern: listedTypes.source,
+      examples: ['shops,transactions'],
+      description: 'only changes of these types, separated by commas; default is all',
+    },
+  }),
+  read(value) {
+    return typeof value === 'string' && listedTypes.test(value)
+      ? value
+      : {
+          code: 'invalid_value',
+          message: `must be types separated by commas; the types are ${uploadTypes.join(', ')}`,
+        };
+  },
+} satisfies Field;
+
+const limit = optional(
+  integer({
+    minimum: 1,
+    maximum: limits.changesPerPageMax,
+    description: `changes per page, default ${limits.changesPerPageDefault}`,
+  }),
+);
+
+export const changesOperation: Operation = {
+  id: 'list-changes',
+  method: 'GET',
+  path: '/v1/changes',
+  tag: 'Changes',
+  summary: 'Read changes',
+  description:
+    'Returns what was created or changed, in order: each record as it is now. Send `next_cursor` as `after` for what ' +
+    'comes next; while `has_more` is true there may be more at once. A record that was changed several times may come ' +
+    `several times. With \`Accept: ${jsonLines}\` the answer goes on: a line per change as it is stored, and every ` +
+    `${limits.changeHeartbeatMs / 1_000} seconds without one a line with the \`cursor\` alone. It ends after ` +
+    `${limits.changeStreamMs / 60_000} minutes; go on with the cursor of the last complete line. Changes are kept for ` +
+    'a week, or as long as the operator says; a cursor that is older is 410. Changes of interactions also need the ' +
+    'permission `interactions:read`; without it, name the other `types`.',
+  permission: 'data:read',
+  query: { after: changeCursor, types, limit },
+  answers: {
+    200: {
+      description: 'One page, or changes as they come.',
+      schema: { $ref: '#/components/schemas/ChangePage' },
+      example: {
+        changes: [
+          {
+            cursor: '42-0-1f0c2d3e',
+            type: 'tags',
+            id: storedExample('tags').tag_id,
+            deleted: false,
+            record: storedExample('tags'),
+          },
+        ],
+        next_cursor: '42-0-1f0c2d3e',
+        has_more: false,
+      },
+      otherContent: {
+        [jsonLines]: { schema: { type: 'string', description: 'one change per line, or a cursor alone' } },
+      },
+    },
+    410: {
+      description: 'Changes after this cursor are no longer kept. Code: `cursor_too_old`.',
+      schema: { $ref: '#/components/schemas/Error' },
+    },
+  },
+  async handle(call, parts) {
+    const principal = principalOf(call);
+    const { organisationId } = principal;
+    const pool = parts.pool.for(organisationId);
+    const asked = askedBy(call, principal, pool);
+    const isStream = wantsLines(call);
+    const from = await positionOf(pool, organisationId, call.query.after as string | undefined);
+    if (isStream) {
+      const lines = streamChanges(pool, parts.changeWatch, asked, from, readerOf(call, principal, parts));
+      return { ...exportOf(lines), bytes: limits.changeStreamBytes, isLive: true };
+    }
+    const { limit: perPage = limits.changesPerPageDefault } = call.query;
+    const { changes, next, hasMore } = await retryConflicts(() =>
+      readChanges(pool, asked, from, Number(perPage)),
+    );
+    return {
+      status: 200,
+      headers: variesByAccept,
+      body: `{"changes":[${changes.join(',')}],"next_cursor":"${new ChangeCursors(organisationId).write(next)}","has_more":${hasMore}}`,
+    };
+  },
+};
+
+function askedBy({ query }: Call, { organisationId, permissions }: Principal, pool: Pool): ChangesAsked {
+  const asked = new Set<string>(query.types === undefined ? uploadTypes : String(query.types).split(','));
+  // Left out without a word, they would be missing from the reader's copy.
+  if (asked.has('interactions') && !permissions.includes('interactions:read'))
+    throw lacksPermission('interactions:read');
+  return { organisationId, types: asked, records: recordsOf(pool, organisationId) };
+}
+
+/** Each as it is read back. */
+function recordsOf(pool: Pool, organisationId: string): RecordSource {
+  return {
+    async read(type, ids) {
+      if (type !== 'interactions')
+        return readRecords(pool, organisationId, type as Exclude<UploadType, 'interactions'>, ids);
+      const found = await readInteractions(pool, organisationId, ids);
+      return new Map(found.map((one) => [one.interaction_id, JSON.stringify(interactionAnswer(one))]));
+    },
+    charactersMax: (type) => charactersMax(sentFields(type as UploadType)),
+  };
+}
+
+function readerOf({ hold, onClose }: Call, { keyId }: Principal, { keys }: Parts): StreamReader {
+  const closed = new AbortController();
+  onClose(() => closed.abort());
+  return {
+    hold,
+    gone: closed.signal,
+    async isAllowed() {
+      const key = await keys.find(keyId);
+      return key !== undefined && !key.suspended && key.endsMs > performance.now();
+    },
+  };
+}

@@ -1,0 +1,97 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
+import { type Api, apiOf } from '../support/api.ts';
+import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
+import { followFeed } from '../support/change-feed.ts';
+import { many, newTag } from '../support/new-records.ts';
+
+let server: BuiltServer;
+let api: Api;
+let key: string;
+let ending: AbortController;
+
+beforeAll(async () => {
+  server = await startBuiltServer();
+});
+beforeEach(async () => {
+  key = await server.createKey(`acme-${randomUUID().slice(0, 8)}`);
+  api = apiOf(server.url, key);
+  ending = new AbortController();
+  return () => ending.abort();
+});
+afterAll(() => server.stop());
+
+const follow = (after?: string) =>
+  followFeed(server.url, key, { ...(after !== undefined && { after }), signal: ending.signal });
+
+it('a stream begins with what there is, and goes on with what comes', async () => {
+  const tags = many(3, () => newTag());
+  await api.upload('tags', tags.slice(0, 2));
+  const lines = follow();
+  const next = async () => (await lines.next()).value;
+  expect([await next(), await next()]).toMatchObject(tags.slice(0, 2).map(({ tag_id: id }) => ({ id })));
+  await api.upload('tags', tags.slice(2));
+  expect(await next()).toMatchObject({ type: 'tags', id: tags[2]!.tag_id, deleted: false, record: tags[2] });
+});
+
+it('a stream that has nothing to tell gives its cursor at once, and whoever is cut off goes on from there', async () => {
+  const lines = follow();
+  const { value: first } = await lines.next();
+  expect(Object.keys(first!)).toEqual(['cursor']);
+  ending.abort();
+  await lines.next().catch(() => {});
+  const tag = newTag();
+  await api.upload('tags', [tag]);
+  ending = new AbortController();
+  expect((await follow(first!.cursor).next()).value).toMatchObject({ id: tag.tag_id });
+});
+
+it('a stream is not compressed: what it says would be held back', async () => {
+  const headers = {
+    authorization: `Bearer ${key}`,
+    accept: 'application/x-ndjson',
+    'accept-encoding': 'gzip',
+  };
+  const response = await fetch(`${server.url}/v1/changes`, { headers, signal: ending.signal });
+  expect(response.headers.get('content-encoding')).toBeNull();
+  expect(response.headers.get('content-type')).toBe('application/x-ndjson');
+  await response.body?.cancel();
+});
+
+it('a stream ends when its key is revoked', { timeout: 60_000 }, async () => {
+  const lines = follow();
+  await lines.next();
+  await server.run('keys', 'revoke', key.split('_')[1]!);
+  const rest = [];
+  for await (const line of lines) rest.push(line);
+  expect(rest.filter(({ type }) => type !== undefined)).toEqual([]);
+});
+
+it('an organisation may read so many streams at once, and one that ends makes room', async () => {
+  const headers = { authorization: `Bearer ${key}`, accept: 'application/x-ndjson' };
+  const open = (signal: AbortSignal) => fetch(`${server.url}/v1/changes`, { headers, signal });
+  const first = new AbortController();
+  const streams = await Promise.all([open(first.signal), ...many(19, () => open(ending.signal))]);
+  expect(streams.map(({ status }) => status)).toEqual(many(20, () => 200));
+  const refused = await api.get('/v1/changes', headers);
+  expect([refused.status, refused.headers.get('retry-after')]).toEqual([429, '5']);
+  expect(refused.body.message).toContain('streams of changes');
+  // Pages are read all the same, and by others also streams.
+  expect((await api.get('/v1/changes')).status).toBe(200);
+  first.abort();
+  await expect.poll(async () => (await open(ending.signal)).status, { timeout: 30_000 }).toBe(200);
+});
+
+it('a limit cannot be combined with a stream', async () => {
+  const { status } = await api.get('/v1/changes?limit=10', { accept: 'application/x-ndjson' });
+  expect(status).toBe(400);
+});
+
+it('a process that stops ends its streams, and does not wait for them', async () => {
+  const stopping = await startBuiltServer({ DATABASE_URL: server.databaseUrl });
+  const lines = followFeed(stopping.url, key);
+  await lines.next();
+  await stopping.stop();
+  expect(stopping.process.exitCode).toBe(0);
+  expect((await lines.next()).done).toBe(true);
+});

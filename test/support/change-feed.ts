@@ -1,0 +1,57 @@
+import type { Api } from './api.ts';
+
+/** The change feed as a client reads it. */
+
+export interface Change {
+  readonly cursor: string;
+  readonly type: string;
+  readonly id: string;
+  readonly deleted: boolean;
+  readonly record: Record<string, unknown> | null;
+}
+
+/** Pages from a cursor on until there is nothing more, and the cursor after the last. */
+export async function readFeed(
+  api: Api,
+  { after, query = '' }: { readonly after?: string | undefined; readonly query?: string } = {},
+): Promise<{ readonly changes: Change[]; readonly cursor: string; readonly pages: number }> {
+  const changes: Change[] = [];
+  let cursor = after;
+  for (let pages = 1; ; pages++) {
+    const { status, body } = await api.get(`/v1/changes?${query}${cursor ? `&after=${cursor}` : ''}`);
+    if (status !== 200) throw new Error(`${status} ${JSON.stringify(body)}`);
+    changes.push(...body.changes);
+    cursor = body.next_cursor as string;
+    if (!body.has_more) return { changes, cursor, pages };
+  }
+}
+
+/** A copy that is kept from changes: what each record is now, by its type and id. */
+export class FeedCopy {
+  readonly records = new Map<string, string>();
+
+  apply({ type, id, record }: Pick<Change, 'type' | 'id' | 'record'>): void {
+    this.records.set(`${type} ${id}`, JSON.stringify(record));
+  }
+}
+
+/** The lines of a stream as they come, until the signal or the end of the connection. */
+export async function* followFeed(
+  url: string,
+  key: string,
+  { after, query = '', signal }: { after?: string; query?: string; signal?: AbortSignal } = {},
+): AsyncGenerator<Partial<Change> & { cursor: string }> {
+  const headers = { authorization: `Bearer ${key}`, accept: 'application/x-ndjson' };
+  const response = await fetch(`${url}/v1/changes?${query}${after ? `&after=${after}` : ''}`, {
+    headers,
+    signal: signal ?? null,
+  });
+  if (response.status !== 200) throw new Error(`${response.status} ${await response.text()}`);
+  let rest = '';
+  const decoder = new TextDecoder();
+  for await (const piece of response.body!) {
+    const lines = (rest + decoder.decode(piece, { stream: true })).split('\n');
+    rest = lines.pop()!;
+    for (const line of lines) yield JSON.parse(line);
+  }
+}
