@@ -1,0 +1,268 @@
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { embeddedBinaries, type LocalPostgres, startLocalPostgres } from '../../src/cli/local-postgres.ts';
+import { type Api, apiOf } from '../support/api.ts';
+import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
+import { type Change, FeedCopy, followFeed, readFeed } from '../support/change-feed.ts';
+import { freePort } from '../support/free-port.ts';
+import { type LocalPostmaster, localPostmaster } from '../support/local-postmaster.ts';
+import { many, newShop, newTag, newTransaction } from '../support/new-records.ts';
+import { queryDatabase } from '../support/query-database.ts';
+import { readLines } from '../support/read-lines.ts';
+import { runCommand } from '../support/run-command.ts';
+
+/**
+ * Copies are kept from the feed while eight clients store, and the service and its database are killed in turn. Whatever
+ * was acknowledged is read, no reader goes back, and in the end every copy is what is stored.
+ */
+
+const seconds = Number(process.env.FEED_SECONDS ?? 8);
+const killEveryMs = 2_500;
+const uploaders = 8;
+const types = ['tags', 'shops', 'transactions', 'interactions'];
+
+let folder: string;
+let postgres: LocalPostgres;
+let postmaster: LocalPostmaster | undefined;
+let databaseUrl: string;
+let key: string;
+let port: string;
+let server: BuiltServer;
+let isOver = false;
+
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'intake-feed-'));
+  chmodSync(folder, 0o755);
+  // What a killed PostgreSQL has written stays with the system.
+  postgres = await startLocalPostgres(folder, embeddedBinaries(), { fsync: 'off' });
+  databaseUrl = postgres.url('postgres');
+  await runCommand(['migrate'], { DATABASE_URL: databaseUrl });
+  const { password } = new URL(databaseUrl);
+  await queryDatabase(
+    databaseUrl,
+    `create role intake_test login password '${password}' in role intake_serve`,
+  );
+  postmaster = await localPostmaster(databaseUrl);
+  port = String(await freePort());
+  server = await startBuiltServer({ DATABASE_URL: databaseUrl, PORT: port });
+  key = await server.createKey('acme');
+});
+afterAll(async () => {
+  await server?.stop();
+  await postmaster?.kill();
+  await postgres?.stop();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+/** Kills the process, or the database, and starts it again. */
+async function killInTurn(): Promise<{ server: number; database: number }> {
+  const kills = { server: 0, database: 0 };
+  const endMs = performance.now() + seconds * 1_000;
+  while (performance.now() < endMs) {
+    await sleep(killEveryMs * (0.5 + Math.random()));
+    if (postmaster && kills.database < kills.server) {
+      await postmaster.kill();
+      await postmaster.start();
+      kills.database++;
+    } else {
+      const ended = once(server.process, 'exit');
+      server.process.kill('SIGKILL');
+      await ended;
+      server = await startBuiltServer({ DATABASE_URL: databaseUrl, PORT: port });
+      kills.server++;
+    }
+  }
+  return kills;
+}
+
+/** Known to all uploaders, so that they change each other's records. */
+const shared = { tags: many(40, () => randomUUID()), shops: many(20, () => randomUUID()) };
+const anyOf = <T>(all: readonly T[]): T => all[Math.floor(Math.random() * all.length)]!;
+
+/** What was acknowledged: a type and an id each. */
+const acknowledged = new Set<string>();
+
+async function storeSomething(api: Api): Promise<void> {
+  const name = randomUUID();
+  const some = <T>(make: () => T) => many(1 + Math.floor(Math.random() * 60), make);
+  const isOld = () => Math.random() < 0.5;
+  const batches = {
+    tags: () =>
+      some(() =>
+        newTag({ name, is_deleted: Math.random() < 0.2, ...(isOld() && { tag_id: anyOf(shared.tags) }) }),
+      ),
+    shops: () => some(() => newShop({ name, ...(isOld() && { shop_id: anyOf(shared.shops) }) })),
+    transactions: () => some(() => newTransaction(anyOf(shared.shops))),
+  };
+  const type = anyOf(types);
+  const note = (ofType: string, id: unknown) => void acknowledged.add(`${ofType} ${id}`);
+  if (type === 'interactions') {
+    const event_timestamp = new Date().toISOString();
+    const sent = {
+      interaction_type: 'SHARE',
+      item_type: 'TAG',
+      item_id: anyOf(shared.tags),
+      event_timestamp,
+    };
+    const { status, body } = await api.post('/user-interactions', sent);
+    if (status === 201) note(type, body.interaction_id);
+    return;
+  }
+  const records: Record<string, unknown>[] = batches[type as keyof typeof batches]();
+  const { body } = await api.upload(type, records);
+  const [batch] = body.batches ?? [];
+  if (!batch || batch.status === 500) return;
+  const failed = new Set(batch.data.errors.map(({ index }: { index: number }) => index));
+  const id = type.replace(/s$/, '_id');
+  for (const [index, record] of records.entries()) if (!failed.has(index)) note(type, record[id]);
+}
+
+async function upload(): Promise<void> {
+  const api = apiOf(server.url, key);
+  while (!isOver) await storeSomething(api).catch(() => sleep(50));
+}
+
+/** One that keeps a copy and its cursor, as a client should. */
+class Reader {
+  readonly copy = new FeedCopy();
+  cursor: string | undefined;
+  wentBack: string[] = [];
+  interruptions = 0;
+
+  take(change: Partial<Change> & { cursor: string }): void {
+    if (this.cursor !== undefined && isBefore(change.cursor, this.cursor))
+      this.wentBack.push(`${change.cursor} after ${this.cursor}`);
+    if (change.type !== undefined) this.copy.apply(change as Change);
+    this.cursor = change.cursor;
+  }
+
+  /** Follows the stream, and comes back when it is cut off; sometimes it hangs up itself. */
+  async follow(): Promise<void> {
+    while (!isOver) {
+      const hangUp = AbortSignal.timeout(500 + Math.floor(Math.random() * 4_000));
+      const from = { ...(this.cursor !== undefined && { after: this.cursor }), signal: hangUp };
+      try {
+        for await (const line of followFeed(server.url, key, from)) {
+          this.take(line);
+          if (isOver) return;
+        }
+      } catch {
+        this.interruptions++;
+        await sleep(50);
+      }
+    }
+  }
+
+  async readPages(): Promise<void> {
+    while (!isOver) {
+      await this.drain().catch(() => this.interruptions++);
+      await sleep(20);
+    }
+  }
+
+  /** Until there is nothing more. */
+  async drain(): Promise<void> {
+    const { changes, cursor } = await readFeed(apiOf(server.url, key), {
+      after: this.cursor,
+      query: 'limit=300',
+    });
+    for (const change of changes) this.take(change);
+    this.cursor = cursor;
+  }
+
+  /** Begins with the exports of all types, in the midst of it all, and goes on with the cursor of the first. */
+  async beginWithExports(): Promise<void> {
+    for (const type of types) {
+      const path = type === 'interactions' ? '/user-interactions' : `/v1/data/${type}?include_deleted=true`;
+      const id = type.replace(/s$/, '_id');
+      for (let isRead = false; !isRead; ) {
+        const lines: Record<string, unknown>[] = [];
+        try {
+          const { headers } = await readLines(server.url + path, key, {
+            onLine: (line) => void lines.push(JSON.parse(line)),
+          });
+          this.cursor ??= headers.get('changes-cursor')!;
+          for (const record of lines) this.copy.apply({ type, id: String(record[id]), record });
+          isRead = true;
+        } catch {
+          this.interruptions++;
+          await sleep(100);
+        }
+      }
+    }
+    await this.readPages();
+  }
+}
+
+function isBefore(one: string, other: string): boolean {
+  const [a = 0, b = 0] = one.split('-').map(Number);
+  const [c = 0, d = 0] = other.split('-').map(Number);
+  return a < c || (a === c && b < d);
+}
+
+/** All that is stored, by type and id, as reading it back gives it. */
+async function readStored(): Promise<Map<string, string>> {
+  const all = new FeedCopy();
+  for (const type of types) {
+    const path = type === 'interactions' ? '/user-interactions' : `/v1/data/${type}?include_deleted=true`;
+    await readLines(server.url + path, key, {
+      onLine(line) {
+        const record = JSON.parse(line);
+        all.apply({ type, id: record[type.replace(/s$/, '_id')], record });
+      },
+    });
+  }
+  const [row] = await queryDatabase<{ count: number }>(
+    databaseUrl,
+    `select (${types.map((type) => `(select count(*) from ${type})`).join(' + ')})::integer as count`,
+  );
+  expect(all.records.size).toBe(row?.count);
+  return all.records;
+}
+
+const sorted = (records: ReadonlyMap<string, string>) =>
+  [...records].map((pair) => pair.join(' ')).toSorted();
+
+it(`copies that are kept from the feed for ${seconds} seconds, while all is killed in turn, are what is stored`, {
+  timeout: seconds * 1_000 + 300_000,
+}, async () => {
+  const seeded = apiOf(server.url, key);
+  await seeded.upload(
+    'tags',
+    shared.tags.map((tag_id) => newTag({ tag_id })),
+  );
+  await seeded.upload(
+    'shops',
+    shared.shops.map((shop_id) => newShop({ shop_id })),
+  );
+  const [following, paging, hangingUp, exporting] = many(4, () => new Reader());
+  const working = [
+    ...many(uploaders, upload),
+    following!.follow(),
+    hangingUp!.follow(),
+    paging!.readPages(),
+    sleep(seconds * 300).then(() => exporting!.beginWithExports()),
+  ];
+  const kills = await killInTurn();
+  isOver = true;
+  await Promise.all(working);
+  const readers = [following!, hangingUp!, paging!, exporting!];
+  // The database may just be starting.
+  await expect.poll(async () => (await seeded.get('/health/ready')).status, { timeout: 60_000 }).toBe(200);
+  const stored = await readStored();
+  for (const reader of readers) {
+    await reader.drain();
+    expect(reader.wentBack).toEqual([]);
+    expect([...acknowledged].filter((one) => !reader.copy.records.has(one))).toEqual([]);
+    expect(sorted(reader.copy.records)).toEqual(sorted(stored));
+  }
+  const interruptions = readers.map((reader) => reader.interruptions);
+  console.log(`${stored.size} stored, ${acknowledged.size} acknowledged; kills`, kills, { interruptions });
+  expect(acknowledged.size).toBeGreaterThan(100);
+  expect(kills.server).toBeGreaterThan(0);
+});
