@@ -56,6 +56,7 @@ it('describes the uploads of the types that the contract has, interactions and h
       'list-interactions',
       'get-interaction',
       'get-overview',
+      'list-changes',
       'list-requests',
       'get-request',
       'list-rejections',

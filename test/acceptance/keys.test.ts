@@ -69,6 +69,7 @@ const operations: { name: string; needs: string; call: (api: Api) => Promise<Ans
       call: (api: Api) => api.get(`/v1/data/${type}/${randomUUID()}`),
     },
   ]),
+  { name: 'reading changes', needs: 'data:read', call: (api) => api.get('/v1/changes?types=tags') },
   {
     name: 'recording an interaction',
     needs: 'interactions:write',

@@ -11,6 +11,7 @@ import { inTransaction } from '../../src/postgres/transactions.ts';
 import { uuidFloor } from '../../src/registry/uuid-v7.ts';
 import { createTestApp, type TestApp } from '../support/app.ts';
 import { many } from '../support/new-records.ts';
+import { addOldChanges } from '../support/old-changes.ts';
 
 /** Numbers are given after the commit, while others write and read, each in a session of its own. */
 
@@ -115,27 +116,10 @@ it('numbers are given to all organisations where nobody reads, a bounded number 
     });
 });
 
-/** A day that is past, with a change of each organisation. */
-async function oldDay(daysAgo: number, organisationIds: readonly string[]): Promise<string> {
-  const start = new Date(Date.now() - daysAgo * 86_400_000);
-  start.setUTCHours(0, 0, 0, 0);
-  const name = `changes_${start.toISOString().slice(0, 10).replaceAll('-', '_')}`;
-  const end = uuidFloor(start.getTime() + 86_400_000);
-  await test.pool.query(
-    `create table if not exists ${name} partition of changes for values from ('${uuidFloor(start.getTime())}') to ('${end}')`,
-  );
-  for (const organisationId of organisationIds)
-    await test.pool.query(`insert into changes values ($1, $2, null, 'tags', 1, array[$1::uuid])`, [
-      organisationId,
-      uuidFloor(start.getTime() + 3_600_000),
-    ]);
-  return name;
-}
-
 it('old days are dropped, and what they held is known to be forgotten, numbered or not', async () => {
   const [{ organisationId: one, key }, other] = await Promise.all([newTenant(), newOrganisation()]);
-  const kept = await oldDay(7, [one]);
-  const dropped = await oldDay(8, [one, other]);
+  const kept = await addOldChanges(test.pool, [one], 7);
+  const dropped = await addOldChanges(test.pool, [one, other], 8);
   await numberAllChanges(test.pool, one);
   await write(one);
   await dropOldChanges(test.pool, 7);

@@ -13,10 +13,13 @@ import { resourceTypes } from '../../src/registry/resources.ts';
 import { uuidFloor } from '../../src/registry/uuid-v7.ts';
 import { apiOf } from '../support/api.ts';
 import { unlimited } from '../support/built-server.ts';
+import { followFeed, readFeed } from '../support/change-feed.ts';
 import { createTestDatabase, servingUrl } from '../support/database.ts';
 import { askEverything, makeEveryRequest } from '../support/every-request.ts';
 import { fillTable } from '../support/filled-tables.ts';
 import { freePort } from '../support/free-port.ts';
+import { newTag } from '../support/new-records.ts';
+import { addOldChanges } from '../support/old-changes.ts';
 import { addOldWeek } from '../support/old-week.ts';
 import { genericPlan, type Plan, statementsInside } from '../support/plans.ts';
 import { linesThatQuery, type Recording, recordStatements } from '../support/recorded-statements.ts';
@@ -38,8 +41,8 @@ const large = [
   'upload_idempotency_keys',
   'interaction_idempotency_keys',
 ];
-/** Of the statements on interactions it is only asked whether they use an index: a tenth is enough. */
-const tenth = ['interactions'];
+/** Of the statements on these it is only asked whether they use an index: a tenth is enough. */
+const tenth = ['interactions', 'changes'];
 /**
  * Tables that do not grow: the differences of counts are rolled up every ten seconds, the others have a few rows to an
  * organisation.
@@ -51,6 +54,7 @@ const bounded = [
   'tenants',
   'record_counts',
   'rejection_kinds',
+  'change_counters',
 ];
 /** A few in all, or one a day. */
 const tiny = [
@@ -145,6 +149,7 @@ async function useEverything(): Promise<void> {
     await askEverything(admin, adminOperations, { ...names, cursor: 'acme' });
     const api = apiOf(service.address, issued.key);
     await makeEveryRequest(api);
+    await waitForChange(api, service.address, issued.key);
     await doMaintenance(api);
     const { rows } = await owner.query<{ organisation_id: string }>(
       'select organisation_id from organisations',
@@ -154,6 +159,17 @@ async function useEverything(): Promise<void> {
   } finally {
     await pool.end();
     await service.stop();
+  }
+
+  /** What comes while a reader waits, it finds by asking again and again. */
+  async function waitForChange(api: ReturnType<typeof apiOf>, url: string, key: string): Promise<void> {
+    const { cursor } = await readFeed(api, { query: 'limit=1000' });
+    const ending = new AbortController();
+    const lines = followFeed(url, key, { after: cursor, signal: ending.signal });
+    await lines.next();
+    await api.upload('tags', [newTag()]);
+    expect((await lines.next()).value).toMatchObject({ type: 'tags' });
+    ending.abort();
   }
 
   async function doMaintenance(api: ReturnType<typeof apiOf>): Promise<void> {
@@ -166,6 +182,7 @@ async function useEverything(): Promise<void> {
     for (const of of ['upload', 'interaction'])
       await owner.query(`update ${of}_idempotency_keys set claimed_at = now() - interval '2 days'`);
     await addOldWeek(owner, randomUUID(), 20);
+    await addOldChanges(owner, [randomUUID()], 20);
     for (const chore of [
       ...choresOf(pool, { receiptsKeptDays: 30, changesKeptDays: 7 }),
       ...counting(pool, () => {}),

@@ -5,6 +5,7 @@ import { idFieldOf, type TestRecord } from '../acceptance/record-types.ts';
 import { allPages } from '../support/all-pages.ts';
 import { type Api, apiOf } from '../support/api.ts';
 import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
+import { readFeed } from '../support/change-feed.ts';
 import { describedParameters } from '../support/described-parameters.ts';
 import { overviewOf } from '../support/overview.ts';
 import { queryDatabase } from '../support/query-database.ts';
@@ -142,7 +143,7 @@ async function expectNoDifference(questionOf: (value: string) => Question, value
 
 /** Parameters that name nothing of anybody's. */
 const neutral = new Set(
-  `dry_run stored_since include_deleted limit type status from to event_from event_to code field interaction_type item_type source
+  `dry_run stored_since include_deleted limit type status from to event_from event_to code field interaction_type item_type source types
    Idempotency-Key`.split(/\s+/),
 );
 
@@ -174,7 +175,8 @@ describe('what names something of another organisation is answered as what names
     });
     const answer = await expectNoDifference(questionOf, value);
     if (parameter.in === 'path') expect(answer).toMatch(/^404 /);
-    else expect(answer).toMatch(/^200 /);
+    // A cursor of another's feed is none.
+    else expect(answer).toMatch(name === 'after' ? /^400 / : /^200 /);
     if (!id.startsWith('list-') || !ofType) return;
     const headers = { accept: 'application/x-ndjson' };
     const lines = await expectNoDifference((one) => ({ ...questionOf(one), headers }), value);
@@ -224,6 +226,13 @@ const rules: Record<string, (operation: Operation) => Promise<void>> = {
       expect(overview[type]).toMatchObject(counts);
     }
     expect(overview).not.toEqual(overviewBefore);
+  },
+  'list-changes': async ({ path }) => {
+    const { changes, cursor } = await readFeed(attacker, { query: 'limit=3' });
+    const told = changes.map(({ type, id }) => `${type} ${id}`);
+    expect(told).toEqual(expect.arrayContaining(types.map((type) => `${type} ${shared[type]}`)));
+    await askAsAttacker({ path: `${path}?limit=1000` });
+    expect((await victim.get(`${path}?after=${cursor}`)).status).toBe(400);
   },
   'list-requests': async ({ path }) => {
     const pages = await allPages<{ key_id: string }>(attacker, path, 'requests', { limit: '10' });

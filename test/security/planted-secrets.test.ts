@@ -195,6 +195,9 @@ describe.each(['info', 'trace'])('with LOG_LEVEL=%s, what was planted', (LOG_LEV
       }
       const lines = { accept: 'application/x-ndjson' };
       expect(await send('/user-interactions', { headers: lines })).toBe(200);
+      expect(await send('/v1/changes?limit=1000', {}, true)).toBe(200);
+      for (const name of ['after', 'types'])
+        expect(await send(`/v1/changes?${name}=${encodeURIComponent(secret)}`)).toBe(400);
       expect(await send('/v1/rejections?type=interactions&limit=1000')).toBe(200);
       expect(await send('/v1/rejections/summary?type=interactions')).toBe(200);
       expect(await send('/v1/rejections/replay?type=interactions', { method: 'POST' })).toBe(400);

@@ -97,6 +97,7 @@ export async function storeVictims(victim: Api): Promise<Victims> {
     idempotency_key: `${victimsWord} tags false`,
     // Where a page begins: any id will do, and this one is of the kind that lists give.
     cursor: requestIds.at(-1)!,
+    after: (await victim.get('/v1/changes')).body.next_cursor,
   };
   const rejections = (await listRejections(victim)).map(({ rejection_id }) => rejection_id);
   expect(rejections).toHaveLength(types.length + 2);

@@ -22,6 +22,7 @@ export async function makeEveryRequest(api: Api): Promise<void> {
   const id = await recordInteractions(api, stored);
   const { body: receipts } = await api.get('/v1/requests');
   await api.get(`/v1/requests/${receipts.requests[0].request_id}`);
+  const { body: feed } = await api.get('/v1/changes?limit=1');
   const instant = '2026-01-01T00:00:00Z';
   await askEverything(api, operations, {
     id,
@@ -43,6 +44,8 @@ export async function makeEveryRequest(api: Api): Promise<void> {
     user_id: 'user',
     event_from: instant,
     event_to: instant,
+    after: feed.next_cursor,
+    types: 'interactions,tags',
   });
 }
 

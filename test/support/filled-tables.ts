@@ -21,6 +21,7 @@ const byType: Readonly<Record<string, string>> = {
   'double precision': 'n % 90',
   'text[]': `array['text']`,
   'integer[]': `array[1]`,
+  'uuid[]': `array[${uuidOf('n')}]`,
   xid8: `(n % 1000)::text::xid8`,
 };
 
@@ -41,6 +42,9 @@ const byColumn: Readonly<Record<string, string>> = {
   idempotency_key: `'key ' || n`,
   user_id: `'user ' || n / 10`,
   'interactions.interaction_id': received,
+  'changes.change_id': received,
+  'changes.number': 'n',
+  'change_counters.organisation_id': uuidOf('n'),
   'receipts.request_id': received,
   'receipt_batches.request_id': received,
   'rejections.rejection_id': received,

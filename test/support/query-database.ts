@@ -12,7 +12,8 @@ export async function queryDatabase<Row extends pg.QueryResultRow>(
 
 /**
  * Every row of every table, each with where it lies and which transaction wrote it: a row that was written anew is
- * another one, even if nothing in it changed. What maintenance writes is left out: it runs when it pleases.
+ * another one, even if nothing in it changed. What maintenance writes is left out, and of changes that they are numbered:
+ * it runs when it pleases.
  */
 export async function everyRowOf(databaseUrl: string): Promise<Record<string, string[]>> {
   const nodes = await Promise.all(onEveryNode(databaseUrl).map((url) => withClient(url, rowsOfNode)));
@@ -26,14 +27,17 @@ async function rowsOfNode(client: pg.Client): Promise<Record<string, string[]>> 
   const tables = await client.query<{ name: string }>(
     `select c.oid::regclass::text as name from pg_class c
      where c.relnamespace = 'public'::regnamespace and c.relkind = 'r'
-       and c.relname !~ '^(record_counts|record_count_changes|rejection_kinds|rejection_count_changes|interaction_partitions|leases|api_keys)(_[0-9]+)?$'
+       and c.relname !~ '^(record_counts|record_count_changes|rejection_kinds|rejection_count_changes|interaction_partitions|leases|api_keys|change_counters)(_[0-9]+)?$'
        ${isCitus ? 'and not exists (select from pg_dist_partition where logicalrelid = c.oid)' : ''}
      order by 1`,
   );
   const rows: Record<string, string[]> = {};
   for (const { name } of tables.rows) {
+    const row = name.startsWith('changes_')
+      ? "concat_ws(' ', change_id, organisation_id, type, ids)"
+      : "concat_ws(' ', ctid, xmin, t::text)";
     const found = await client.query<{ row: string }>(
-      `select concat_ws(' ', ctid, xmin, t::text) as row from only ${name} t order by ctid`,
+      `select ${row} as row from only ${name} t order by ${name.startsWith('changes_') ? 1 : 'ctid'}`,
     );
     rows[name] = found.rows.map(({ row }) => row);
   }
