@@ -5,13 +5,13 @@ export interface LoggedError {
   readonly [key: string]: unknown;
   readonly type: string;
   readonly message: string;
-  /** Empty where the database is away: where we were then says nothing. */
+  /** Empty if the database is away: the stack then says nothing. */
   readonly stack: string;
 }
 
 /**
- * What an error may say in a log. PostgreSQL's messages and details quote values of rows, which may identify a person;
- * of its errors only the codes and the names of objects are kept.
+ * What an error may say in the log. PostgreSQL's messages and details quote values of rows, which may identify a
+ * person, so only the codes and the names of objects are kept.
  */
 export function serializeError(error: Error): LoggedError {
   const stack = isUnavailable(error) ? '' : framesOf(error);
@@ -24,11 +24,11 @@ export function serializeError(error: Error): LoggedError {
   return { type: error.name, code, message: error.message, stack, ...(cause && { cause }) };
 }
 
-/** An error about the database in a word or two, without the values that PostgreSQL's messages quote. */
+/** A database error in a word or two, without the values that PostgreSQL's messages quote. */
 export function causeOf(error: unknown): string {
   if (error instanceof AggregateError) return causeOf(error.errors[0]);
   const { code, message } = error as { code?: string; message: string };
-  // Our own words, which quote nothing.
+  // Our own message, which quotes nothing.
   if (code === 'IN001') return message;
   return error instanceof pg.DatabaseError ? `SQLSTATE ${code}` : (code ?? message);
 }

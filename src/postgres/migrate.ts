@@ -14,21 +14,18 @@ import { inTransaction } from './transactions.ts';
 export interface Migrated {
   /** The names of the migrations that were run. */
   readonly applied: readonly string[];
-  /** The roles that could not be made. */
+  /** Roles that could not be created. */
   readonly missingRoles: readonly string[];
 }
 
-/**
- * Brings the schema up to date, then has `grantRoles` say what the roles may do in it. Throws `MigrationRefused` before it
- * does anything.
- */
+/** Brings the schema up to date, then calls `grantRoles`. Throws `MigrationRefused` before it changes anything. */
 export async function migrate(
   databaseUrl: string,
   grantRoles: (client: Client) => Promise<readonly string[]>,
 ): Promise<Migrated> {
-  // A pooler refuses the option, which changes nothing, and so tells that it is there.
+  // The option changes nothing, but a pooler refuses it, which reveals the pooler.
   const pool = new pg.Pool({ connectionString: databaseUrl, max: 1, options: '-c statement_timeout=0' });
-  // An idle connection that breaks would end the process; the next statement opens another.
+  // A broken idle connection would end the process; the next statement opens another.
   pool.on('error', () => {});
   try {
     await refuseOtherLogin(pool);
@@ -41,7 +38,7 @@ export async function migrate(
       migrationsTable,
       advisoryLockMode: 'wait',
       checkOrder: true,
-      // What fails is thrown as well, and told once, by the command.
+      // Failures are thrown as well, and the command reports them once.
       logger: { info: () => {}, warn: () => {}, error: () => {} },
     });
     const missingRoles = await inTransaction(pool, async (client: Client) => {
@@ -54,7 +51,7 @@ export async function migrate(
   }
 }
 
-/** The migrations alter tables, which takes their owner, and create a schema, which takes a right on the database. */
+/** Migrations alter tables, which needs their owner, and create a schema, which needs a right on the database. */
 async function refuseOtherLogin(pool: Pool): Promise<void> {
   const { rows } = await pool.query<{ login: string; database: string; owner: string | null; may: boolean }>(
     `select quote_ident(current_user) as login, quote_ident(current_database()) as database,

@@ -5,7 +5,7 @@ import type { Client, Pool } from './pool.ts';
 
 export const migrationsTable = 'schema_migrations';
 
-/** Why nothing was migrated, and what to do, for the operator to read. */
+/** Why nothing was migrated, and what to do, for the operator. */
 export class MigrationRefused extends Error {}
 
 class MigrationChanged extends MigrationRefused {
@@ -23,7 +23,7 @@ export async function migrationNames(folder: string): Promise<string[]> {
   return files.filter((file) => file.endsWith('.sql')).map((file) => file.slice(0, -4));
 }
 
-/** The SHA-256 of each file by the migration's name, the same whichever way a checkout ends its lines. */
+/** The SHA-256 of each file by the migration's name, independent of line endings. */
 export async function readChecksums(folder: string): Promise<Map<string, string>> {
   const checksums = new Map<string, string>();
   for (const name of await migrationNames(folder)) {
@@ -33,14 +33,14 @@ export async function readChecksums(folder: string): Promise<Map<string, string>
   return checksums;
 }
 
-/** Throws where a file differs from what the database ran. */
+/** Throws if a file differs from what the database ran. */
 export async function refuseChanged(pool: Pool, checksums: ReadonlyMap<string, string>): Promise<void> {
   const { rows: tables } = await pool.query<{ found: boolean }>(
     'select to_regclass($1) is not null as found',
     [migrationsTable],
   );
   if (!tables[0]?.found) return;
-  // By way of JSON, for before 0006 there is no such column.
+  // Through JSON, because the column does not exist before 0006.
   const { rows } = await pool.query<{ name: string; sha256: string | null }>(
     `select name, to_jsonb(m) ->> 'sha256' as sha256 from ${migrationsTable} m order by name`,
   );
@@ -50,7 +50,7 @@ export async function refuseChanged(pool: Pool, checksums: ReadonlyMap<string, s
   if (changed.length > 0) throw new MigrationChanged(changed);
 }
 
-/** Notes the checksums of what was run now, and of what was run before they were kept. */
+/** Stores the checksums of migrations that ran now, and of those that ran before checksums were kept. */
 export async function noteChecksums(client: Client, checksums: ReadonlyMap<string, string>): Promise<void> {
   await client.query(
     `update ${migrationsTable} m set sha256 = f.sha256

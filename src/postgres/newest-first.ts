@@ -4,18 +4,18 @@ import type { Instant } from '../registry/times.ts';
 import { firstIdFrom } from '../registry/uuid-v7.ts';
 import type { Pool } from './pool.ts';
 
-/** A table whose ids are UUIDv7, so that their order is that of the time of receipt. */
+/** A table whose ids are UUIDv7, so that they sort by the time of receipt. */
 export interface TimedTable {
   readonly name: string;
   readonly id: string;
   readonly columns: string;
 }
 
-/** What a list is asked for: where it begins and ends, and how many a page. Instants are times of receipt. */
+/** The range and size of a page. Instants are times of receipt. */
 export interface AskedPage {
   readonly from: Instant | undefined;
   readonly to: Instant | undefined;
-  /** The last id of the page before. */
+  /** The last id of the previous page. */
   readonly cursor: string | undefined;
   readonly limit: number;
 }
@@ -37,7 +37,7 @@ export async function newestFirst<R extends QueryResultRow>(
   add(`${id} >=`, from === undefined ? undefined : firstIdFrom(from));
   add(`${id} <`, to === undefined ? undefined : firstIdFrom(to));
   add(`${id} <`, cursor);
-  // One more than asked for tells whether there is a next page. As a number, see `listApiKeys`.
+  // One more than asked for shows whether there is a next page. The limit is a literal; see `listApiKeys`.
   const { rows } = await pool.query<R>(
     `select ${columns} from ${name} where ${conditions.join(' and ')} order by ${id} desc limit ${Math.trunc(limit) + 1}`,
     values,

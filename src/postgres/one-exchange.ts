@@ -9,16 +9,16 @@ export interface Statement {
   readonly values: unknown[];
 }
 
-/** What `pg` does not tell of its queries: they write their messages here, the last of which is a Sync. */
+/** An internal of `pg`: a query writes its messages here, the last of which is a Sync. */
 interface Preparable {
   prepare(connection: { sync(): void }): void;
 }
 
 /**
- * Runs statements in one exchange, and returns how many rows each has written. PostgreSQL takes what comes before a Sync
- * for one transaction, so they need no BEGIN and no COMMIT, and here one query stands for all of them: for an insert and
- * its count that is half of what two queries in a transaction cost. Where it fails the connection is to be closed: `pg`
- * does not know then which of the names are prepared.
+ * Runs statements in one round trip and returns how many rows each wrote. PostgreSQL treats everything before a Sync as
+ * one transaction, so no BEGIN and COMMIT are needed, and `pg` sees a single query: for an insert and its count this
+ * costs half of two queries in a transaction. If it fails, the connection must be closed, because `pg` does not know
+ * which names are prepared.
  */
 export function inOneExchange(client: Client, statements: readonly Statement[]): Promise<number[]> {
   const isUnnamed = client instanceof UnnamedClient;
@@ -38,7 +38,7 @@ export function inOneExchange(client: Client, statements: readonly Statement[]):
       if (error) reject(error);
       else resolve([results].flat().map(({ rowCount }) => rowCount ?? 0));
     };
-    // Its types know no callback beside a query that is made already.
+    // The types have no overload for a query object with a callback.
     (client as unknown as { query(query: pg.Query, callback: typeof end): void }).query(last, end);
   });
 }

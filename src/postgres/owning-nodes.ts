@@ -3,7 +3,7 @@ import { limits } from '../limits.ts';
 import type { Pool } from './pool.ts';
 import { uuidHash } from './uuid-hash.ts';
 
-/** A range of hashes and the worker that has the rows whose organisation falls into it. */
+/** A range of hashes, and the worker that has the organisations in it. */
 interface Shard {
   readonly min: number;
   readonly max: number;
@@ -12,34 +12,34 @@ interface Shard {
 }
 
 /**
- * Which worker of a Citus cluster has an organisation's rows. It is asked for at the coordinator, and only a hint: every
- * worker that counts here has the metadata, and hands a statement on that belongs to another. So a shard that has just
- * moved costs a detour and no error. On one PostgreSQL nothing is known.
+ * Knows which worker of a Citus cluster has an organisation's rows, by polling the coordinator. It is only a hint:
+ * every worker listed here has the metadata and forwards statements for other nodes, so a shard that has just moved
+ * costs a detour and no error. Empty on plain PostgreSQL.
  */
 export class OwningNodes {
   readonly #pool: Pool;
   readonly #table: string;
   #shards: readonly Shard[] = [];
 
-  /** Every distributed table is placed like this one. */
+  /** All distributed tables are colocated with this one. */
   constructor(pool: Pool, table: string) {
     this.#pool = pool;
     this.#table = table;
   }
 
-  /** Undefined where it is not known. */
+  /** Undefined if unknown. */
   of(organisationId: string): string | undefined {
     if (this.#shards.length === 0) return undefined;
     const hash = uuidHash(organisationId);
     return this.#shards.find(({ min, max }) => min <= hash && hash <= max)?.node;
   }
 
-  /** Every worker that has something. */
+  /** The workers that have shards. */
   get nodes(): ReadonlySet<string> {
     return new Set(this.#shards.map(({ node }) => node));
   }
 
-  /** Asks now and from now on, as long as this is Citus; returns how to stop. */
+  /** Starts polling, if this is Citus; returns a function that stops it. */
   watch(): () => Promise<void> {
     const stopping = new AbortController();
     const running = this.#keepAsking(stopping.signal);
@@ -56,7 +56,7 @@ export class OwningNodes {
         if (rowCount === 0) return;
         await this.ask();
       } catch {
-        // The coordinator is told apart from a worker by whoever needs it next.
+        // Everything goes to the coordinator until the next poll succeeds.
         this.#shards = [];
       }
       await sleep(limits.nodesIntervalMs, undefined, { signal: stopping }).catch(() => {});

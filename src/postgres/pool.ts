@@ -10,7 +10,7 @@ export type Pool = Pick<pg.Pool, 'connect' | 'query'>;
 /** One that whoever has made it ends. */
 export type OwnPool = pg.Pool;
 
-/** Values that JavaScript would bend (instants, days, decimals) stay the text that PostgreSQL writes. */
+/** Types that JavaScript would distort (instants, days, decimals) stay text. */
 const keptAsText = new Set<number>([
   pg.types.builtins.TIMESTAMPTZ,
   pg.types.builtins.DATE,
@@ -40,8 +40,8 @@ export function createPool(
         keptAsText.has(oid) ? (value: string) => value : pg.types.getTypeParser(oid, format as 'text'),
     } as pg.CustomTypesConfig,
   });
-  // A connection that breaks is replaced by the pool; without a listener it would end the process. One that breaks while
-  // it is in use fails the statement that uses it, which says so itself.
+  // The pool replaces a broken connection; without a listener the error would end the process. If the connection is in
+  // use, its statement fails and reports the error.
   pool.on('error', onIdleError);
   pool.on('connect', (client) => {
     client.on('error', () => {});
@@ -61,10 +61,10 @@ function ownSessions(timeoutMs: number, plansOnce: boolean | undefined): pg.Pool
 }
 
 /**
- * PgBouncer refuses startup parameters that it does not track. It tracks the time zone and the date style of each of its
- * clients, from the server's reports, and sets them on whichever session the client gets. Nothing else would stay with
- * us. The timeouts and extra_float_digits are those of the role, which `serve` looks at; since PostgreSQL 12 the default
- * of the latter writes doubles exactly. A plan would be kept for a named statement alone.
+ * PgBouncer refuses startup parameters that it does not track. It tracks the time zone and the date style of each
+ * client and sets them on whichever session the client gets; nothing else would stay with us. The timeouts and
+ * extra_float_digits are those of the role, which `serve` checks; since PostgreSQL 12 the default of the latter writes
+ * doubles exactly. Plans are only kept for named statements.
  */
 const pooled: pg.PoolConfig & { Client: typeof pg.Client } = {
   Client: UnnamedClient,
@@ -72,12 +72,12 @@ const pooled: pg.PoolConfig & { Client: typeof pg.Client } = {
 };
 
 /**
- * Left to itself, PostgreSQL plans some prepared statements anew each time, for it takes their arrays to be longer than
- * they are. Planned once, an interaction by itself takes 220 instead of 610 microseconds, the look-up of a batch 310
- * instead of 700. So it is for the connections that uploads and interactions use; what keys, maintenance and the operator
- * ask gains nothing. A statement without a name is planned each time either way, and without knowing its values: on a
- * partitioned table that costs more (an interaction by its id 570 instead of 190), so the id is part of that one's text.
- * Citus needs to see the organisation to find its node, and refuses such a plan.
+ * By default PostgreSQL plans some prepared statements each time, because it overestimates the length of their arrays.
+ * With a generic plan an interaction by itself takes 220 instead of 610 microseconds, the look-up of a batch 310
+ * instead of 700. Only connections for uploads and interactions use it; keys, maintenance and the operator would gain
+ * nothing. An unnamed statement is planned each time anyway, and then without its values: on a partitioned table that
+ * costs more (an interaction by its id 570 instead of 190), so that statement contains the id as a literal. Citus needs
+ * the organisation's value to find its node, and refuses a generic plan.
  */
 const planOnce = `
   select set_config('plan_cache_mode', 'force_generic_plan', false)
@@ -135,8 +135,8 @@ export function isRefusedLogin(error: unknown): boolean {
 }
 
 /**
- * True where a statement that commits failed without PostgreSQL's word on it. An error that PostgreSQL reports means it
- * did not happen, unless it came with the end of the connection, ours or that of a Citus coordinator to a worker.
+ * True if a committing statement failed without a definite answer. An error that PostgreSQL reports means that nothing
+ * was committed, unless it came with the end of a connection: ours, or that of a Citus coordinator to a worker.
  */
 export function leavesOutcomeOpen(error: unknown): boolean {
   if (!(error instanceof pg.DatabaseError)) return true;
@@ -154,7 +154,7 @@ export function noteRolledBack(error: unknown): void {
   if (error instanceof Error) Object.assign(error, { isRolledBack: true });
 }
 
-/** True where a lock was not had within its time, or that of the statement. */
+/** True if a lock was not acquired within the lock timeout or the statement timeout. */
 export function isLockTimeout(error: unknown): boolean {
   const { code } = error as { code?: unknown };
   return code === '55P03' || code === '57014';
@@ -166,8 +166,7 @@ export function isDuplicate(error: unknown): boolean {
 }
 
 /**
- * True where PostgreSQL chose this transaction to give way to another, or a shard was split or moved under it: doing it
- * again is all that is needed.
+ * True if PostgreSQL aborted this transaction in favour of another, or a shard was split or moved: a retry is enough.
  */
 export function isConflict(error: unknown): boolean {
   const { code, message = '' } = error as { code?: unknown; message?: string };

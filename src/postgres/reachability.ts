@@ -2,7 +2,7 @@ import pg from 'pg';
 import { causeOf } from './loggable-error.ts';
 import { isUnavailable } from './pool.ts';
 
-/** Where PostgreSQL is, and why it cannot be used. */
+/** The address of PostgreSQL, and why it cannot be used. */
 export interface Away {
   readonly host: string;
   readonly port: number;
@@ -15,8 +15,8 @@ export interface ReachabilityLog {
 }
 
 /**
- * Whether what runs in the background can use PostgreSQL, told once when that changes and not with every attempt. It is
- * back when everything that failed has succeeded again: a standby that can be read but not written to is not back.
+ * Whether background work can use PostgreSQL; logs only changes, not every attempt. It is back when everything that
+ * failed has succeeded again: a standby that can be read but not written is not back.
  */
 export class Reachability {
   readonly #server: { readonly host: string; readonly port: number };
@@ -30,7 +30,7 @@ export class Reachability {
     this.#log = log;
   }
 
-  /** False where the error is about something else, and has to be told by itself. */
+  /** False if the error has another cause, which the caller must log. */
   failed(attempt: string, error: unknown): boolean {
     if (!isUnavailable(error)) return false;
     if (this.#failing.size === 0) {

@@ -6,7 +6,7 @@ import { migrationNames } from './migration-checksums.ts';
 import { migrationsFolder, type SchemaState, schemaState } from './schema-state.ts';
 import { type Stalling, StallWatch } from './stall-watch.ts';
 
-/** While a partition is indexed it is locked as well, for an hour perhaps, and nobody writes to it then. */
+/** Ignores partitions: building an index locks one for up to an hour, but nobody writes to it then. */
 const blockedQuestion = `
   select exists (
     select from pg_locks l join pg_class c on c.oid = l.relation
@@ -15,28 +15,26 @@ const blockedQuestion = `
       and l.mode in ('ShareLock', 'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock')
   ) as blocked`;
 
-/** What PostgreSQL said. */
 interface Said {
   readonly schema: SchemaState;
-  /** Whether somebody holds a lock on a table that keeps others from writing to it; null where that was not asked. */
+  /** Whether a lock on a table keeps others from writing; null if not checked. */
   readonly isBlocked: boolean | null;
 }
 
-/** What a process does that can stall. */
+/** The parts of a process that can stall. */
 export type StallingPart = 'uploads' | 'interactions' | 'connections' | 'keys';
 
 /**
- * Whether the database can be reached and has a schema that this version works with, and whether writing goes on.
- * PostgreSQL is asked over a connection of its own: on one of the common pool it would wait behind the uploads, and a
- * pool that is in use is not a database that is away. No key is needed to ask, so requests at the same time share one
- * question, and those shortly after it its answer.
+ * Whether the database is reachable, has a schema that this version works with, and writing goes on. It has its own
+ * connection: in the common pool it would wait behind uploads, and a busy pool does not mean that the database is away.
+ * No key is needed to ask, so concurrent requests share one query, and its answer is reused for a short time.
  */
 export class Readiness {
   readonly #config: Pick<DatabaseConfig, 'databaseUrl' | 'databasePooler'>;
   readonly #parts: Readonly<Partial<Record<StallingPart, Stalling>>>;
-  /** The migrations that came with this program do not change while it runs. */
+  /** Cached: the migrations of this program do not change while it runs. */
   #expected: readonly string[] | undefined;
-  /** Connected, and with nothing under way. */
+  /** Connected and idle. */
   #client: pg.Client | undefined;
   #said: Promise<Said> | undefined;
   #idle: NodeJS.Timeout | undefined;
@@ -49,22 +47,22 @@ export class Readiness {
     this.#parts = parts;
   }
 
-  /** Rejects, in time, where the database does not say. */
+  /** Rejects, in time, if the database does not answer. */
   async schemaState(): Promise<SchemaState> {
     return (await this.#answer()).schema;
   }
 
-  /** What has stalled, and for how long. Rejects where the database does not say. */
+  /** The stalled parts, and for how long. Rejects if the database does not answer. */
   async stalled(): Promise<{ readonly part: StallingPart; readonly ms: number }[]> {
     const { isBlocked } = await this.#answer();
-    // Writes that were given up say nothing about now. Where nothing is in their way any more, the next ones will tell.
+    // Writes that timed out say nothing about now. If no lock is in the way any more, the next writes will show.
     if (isBlocked === false) for (const watch of this.#givenUp()) watch.forgive();
     return Object.entries(this.#parts)
       .map(([part, { stalledMs }]) => ({ part: part as StallingPart, ms: stalledMs }))
       .filter(({ ms }) => ms > limits.stalledMs);
   }
 
-  /** For how long each part has stalled, whether or not that is too long. */
+  /** How long each part has stalled, including those below the limit. */
   get stalledMs(): Record<string, number> {
     return Object.fromEntries(Object.entries(this.#parts).map(([part, { stalledMs }]) => [part, stalledMs]));
   }
@@ -96,12 +94,12 @@ export class Readiness {
     this.#expected ??= await migrationNames(migrationsFolder);
     const kept = this.#take();
     const client = kept ?? this.#newClient();
-    // Whatever it waits for then (a name, a connection, a login, an answer) fails, and the connection is gone.
+    // Fails whatever it waits for (DNS, connection, login, answer), and drops the connection.
     const timer = setTimeout(() => client.connection.stream.destroy(), limits.readinessTimeoutMs);
     try {
       if (!kept) await client.connect();
       const schema = await schemaState(client, this.#expected);
-      // The locks are looked at only when writes have timed out.
+      // Locks are checked only when writes have timed out.
       const { rows } =
         this.#givenUp().length > 0
           ? await client.query<{ blocked: boolean }>(blockedQuestion)
@@ -120,12 +118,12 @@ export class Readiness {
     const client = new pg.Client({
       connectionString: this.#config.databaseUrl,
       application_name: 'intake-server',
-      // A statement that waits for a lock would go on waiting when we have gone. A pooler does not take the timeout.
+      // A statement that waits for a lock would go on after we have left. A pooler does not accept the timeout.
       ...(!this.#config.databasePooler && { statement_timeout: limits.readinessTimeoutMs }),
     });
     client.on('error', () => {
       if (this.#client !== client) return;
-      // What was answered a moment ago may no longer be so.
+      // The cached answer may no longer be true.
       this.#forget(this.#said);
       this.#take();
     });
@@ -144,7 +142,7 @@ export class Readiness {
     return client;
   }
 
-  /** Says goodbye, but does not wait for an answer: the server may be one that gives none. */
+  /** Closes the connection without waiting for an answer: the server may give none. */
   #drop(): void {
     const client = this.#take();
     client?.end().catch(() => {});

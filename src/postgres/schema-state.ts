@@ -4,8 +4,8 @@ import { migrationNames } from './migration-checksums.ts';
 export const migrationsFolder = fileURLToPath(new URL('../../migrations', import.meta.url));
 
 /**
- * How the schema of the database relates to this code. `newer`: migrations have run that this code does not know, and it
- * works with them, as it must while a new version is rolled out. `ahead`: it no longer does.
+ * How the schema of the database relates to this code. `newer`: unknown migrations have run, and this code works with
+ * them, as it must during a rolling upgrade. `ahead`: it no longer works with them.
  */
 export type SchemaState = 'current' | 'newer' | 'behind' | 'ahead';
 
@@ -13,7 +13,7 @@ interface Asked {
   query<R extends object>(text: string, values: unknown[]): Promise<{ rows: R[] }>;
 }
 
-/** Rejects for a database that was restored and not confirmed. In one statement: `/health/ready` asks it too, and often. */
+/** Rejects if the database was restored and not confirmed. One statement, because `/health/ready` runs it often. */
 export async function schemaState(database: Asked, names?: readonly string[]): Promise<SchemaState> {
   const expected = names ?? (await migrationNames(migrationsFolder));
   try {
@@ -28,13 +28,13 @@ export async function schemaState(database: Asked, names?: readonly string[]): P
     if (row.oldest_code > levelOf(expected)) return 'ahead';
     return row.all > expected.length ? 'newer' : 'current';
   } catch (error) {
-    // There are no such tables, and no such function, before the first migrations.
+    // These tables and the function do not exist before the first migrations.
     if (['42P01', '42883'].includes(String((error as { code?: unknown }).code))) return 'behind';
     throw error;
   }
 }
 
-/** The level of code: the number of the newest migration that it brings along. */
+/** The level of the code: the number of its newest migration. */
 function levelOf(names: readonly string[]): number {
   return Math.max(...names.map((name) => Number.parseInt(name, 10)));
 }

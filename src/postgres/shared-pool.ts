@@ -4,9 +4,8 @@ import type { NodePools } from './node-pools.ts';
 import { type Client, isUnavailable, type Pool } from './pool.ts';
 
 /**
- * The connections that all organisations share. They take turns, and none has more than a share at once, so that whatever
- * one of them asks for, another gets a connection soon. Who waits too long is told that the service is overloaded, which
- * says nothing about the database.
+ * The connections that all organisations share. They take turns, and each may hold only a share at once, so that others
+ * get a connection soon. Waiting too long fails with `overloaded`, which says nothing about the database.
  */
 export class SharedPool {
   readonly #pools: NodePools;
@@ -25,12 +24,12 @@ export class SharedPool {
     });
   }
 
-  /** Who waits for a connection. */
+  /** How many wait for a connection. */
   get waitingCount(): number {
     return this.#turns.waitingCount;
   }
 
-  /** For how long every connection has been in use and none has come back. */
+  /** How long all connections have been in use without one coming back. */
   get stalledMs(): number {
     return this.#inUse < this.#pools.max ? 0 : performance.now() - this.#allInUseSinceMs;
   }
@@ -39,7 +38,10 @@ export class SharedPool {
     return this.#poolOf(() => this.#connect(organisationId, undefined));
   }
 
-  /** The same, for statements on the organisation's own rows alone: on Citus, past the coordinator to the worker that has them. */
+  /**
+   * The same for statements on the organisation's own rows: on Citus it bypasses the coordinator for the worker that
+   * has them.
+   */
   atOwner(organisationId: string): Pool {
     return this.#poolOf(() => this.#connect(organisationId, this.#pools.ownerOf(organisationId)));
   }

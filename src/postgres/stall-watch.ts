@@ -1,13 +1,13 @@
 import { isUnavailable } from './pool.ts';
 
-/** Something that should go on, and for how long it has not. */
+/** Something that should make progress, and how long it has not. */
 export interface Stalling {
   readonly stalledMs: number;
 }
 
 /**
- * Notices that writing has stalled: something is under way, and nothing has ended for too long. However much is waiting,
- * a process in which something ends now and then is merely busy.
+ * Notices that writing has stalled: tasks are under way, and none has ended for too long. A process in which something
+ * ends now and then is merely busy, however long its queue.
  */
 export class StallWatch implements Stalling {
   #underWay = 0;
@@ -34,12 +34,12 @@ export class StallWatch implements Stalling {
     return this.#underWay > 0 || this.#hasGivenUp ? performance.now() - this.#movedMs : 0;
   }
 
-  /** Whether what waited has failed by its timeout and nothing has succeeded since: it may be no better now. */
+  /** Whether tasks have timed out and none has succeeded since. */
   get hasGivenUp(): boolean {
     return this.#hasGivenUp;
   }
 
-  /** Nothing is in the way any more. Of what is under way, the end will tell. */
+  /** Called when nothing is in the way any more. Tasks under way will show by themselves. */
   forgive(): void {
     if (this.#underWay === 0) this.#hasGivenUp = false;
   }
@@ -50,7 +50,7 @@ export class StallWatch implements Stalling {
   }
 }
 
-/** A statement that is refused for what is in it was answered all the same. */
+/** A statement that fails for its content was still answered. */
 function isGivenUp(error: unknown): boolean {
   const { code, cause } = error as { code?: unknown; cause?: unknown };
   return code === 'overloaded' || isUnavailable(error) || isUnavailable(cause);

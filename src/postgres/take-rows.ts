@@ -2,9 +2,9 @@ import pg from 'pg';
 import type { Client } from './pool.ts';
 
 /**
- * Runs a query for a UUID and a text, hands over each row as it arrives and keeps none. `pg` collects the rows of a
- * query that has a timeout, and its cursors do not work while statements are pipelined; the parsers of the two types are
- * where the values can be had one by one. Collected, they outlive the young generation: see docs/performance.md.
+ * Runs a query for a UUID and a text, passes on each row as it arrives and keeps none. `pg` collects the rows of a
+ * query with a timeout, and its cursors do not work with pipelining; the type parsers are the only place that sees
+ * values one by one. Collected rows outlive the young generation: see docs/performance.md.
  */
 export async function takeRows(
   client: Client,

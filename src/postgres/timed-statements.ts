@@ -1,14 +1,14 @@
 import type { PoolClient, QueryConfig } from 'pg';
 
-/** Who wants to know of statements. */
+/** Callbacks for statements. */
 export interface StatementEvents {
-  /** Is told the name of a statement and how long it took. */
+  /** Called with the name of a statement and its duration. */
   readonly ended?: ((name: string, durationMs: number) => void) | undefined;
-  /** Is told the name of a statement that begins; what it gives is called at the end, with the error if it failed. */
+  /** Called with the name of a statement that begins; the function it returns is called at the end, with any error. */
   readonly begin?: ((name: string) => ((error?: unknown) => void) | undefined) | undefined;
 }
 
-/** Has a connection tell of its prepared statements and of COMMIT; others have no name to be told by. */
+/** Makes a connection report its prepared statements and COMMIT; other statements have no name. */
 export function timeStatements(client: PoolClient, events: StatementEvents): void {
   const query = client.query.bind(client) as (...args: unknown[]) => unknown;
   client.query = ((...args: unknown[]) => {
@@ -20,7 +20,7 @@ export function timeStatements(client: PoolClient, events: StatementEvents): voi
       events.ended?.(name, performance.now() - startedMs);
       end?.(error);
     };
-    // The pool's own `query` gives a callback, everybody else waits for a promise.
+    // The pool's own `query` passes a callback; all others use the promise.
     const callback = args.at(-1);
     if (typeof callback === 'function') {
       const telling = (...result: unknown[]) => {

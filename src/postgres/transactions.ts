@@ -2,17 +2,19 @@ import { limits } from '../limits.ts';
 import { inOneWrite } from './one-write.ts';
 import { type Client, isConflict, isUnavailable, leavesOutcomeOpen, noteRolledBack } from './pool.ts';
 
-/** COMMIT was sent and its answer never came: the work is stored or it is not, and only sending it again settles it. */
+/** The answer to COMMIT was lost: the work may or may not be stored, and only sending it again settles that. */
 export class CommitUnconfirmed extends Error {
   constructor(cause: unknown) {
     super('the answer to COMMIT was lost', { cause });
   }
 }
 
-/** Asks for a statement that nothing else depends on to be sent at the end, in one write with the others: one wait for all. */
+/**
+ * Queues a statement that nothing depends on; all of them are sent at the end in one write, and cost one round trip.
+ */
 export type SendLast = (statement: (client: Client) => Promise<unknown>) => void;
 
-/** Runs `work` in one transaction. A connection that fails to roll back is thrown away, so that no slot is poisoned. */
+/** Runs `work` in one transaction. A connection that fails to roll back is closed, not returned to the pool. */
 export async function inTransaction<T>(
   pool: { connect(): Promise<Client> },
   work: (client: Client, sendLast: SendLast) => Promise<T>,
@@ -22,12 +24,12 @@ export async function inTransaction<T>(
   const last: ((client: Client) => Promise<unknown>)[] = [];
   let result: T;
   try {
-    // Sent with the first statement of the work; whether it succeeded is asked before anything is committed.
+    // Sent together with the first statement of the work; its result is checked before the commit.
     const begun = client.query(begin);
     begun.catch(() => {});
     result = await work(client, (statement) => last.push(statement));
     await begun;
-    // COMMIT is not sent with them: only their answers tell whether they wrote what they should have.
+    // COMMIT is not sent along: only their answers show whether they wrote what they should have.
     if (last.length > 0) await allOf(inOneWrite(client, () => last.map((run) => run(client))));
   } catch (error) {
     await rollBack(client, error);
@@ -38,8 +40,8 @@ export async function inTransaction<T>(
 }
 
 /**
- * Runs statements that do not need each other's results in one transaction, all sent at once: a single write, a single
- * wait, a single commit. Either every one of them is committed or, whatever failed, none.
+ * Runs independent statements in one transaction, all sent at once: one write, one round trip, one commit. All are
+ * committed or none.
  */
 export async function inOneTransaction<T>(
   client: Client,
@@ -60,7 +62,7 @@ export async function inOneTransaction<T>(
   return results;
 }
 
-/** Waits for all of them, and then fails with the first that failed: the others failed because of it. */
+/** Waits for all, then throws the first error: the others failed because of it. */
 async function allOf<T>(sent: readonly Promise<T>[]): Promise<T[]> {
   const settled = await Promise.allSettled(sent);
   const failure = settled.find((result) => result.status === 'rejected');
@@ -68,7 +70,7 @@ async function allOf<T>(sent: readonly Promise<T>[]): Promise<T[]> {
   return settled.map((result) => (result as PromiseFulfilledResult<T>).value);
 }
 
-/** On a connection that has stopped answering, ROLLBACK would wait out a timeout of its own; closing it rolls back too. */
+/** On a connection that has stopped answering, ROLLBACK would wait for a timeout; closing it rolls back too. */
 async function rollBack(client: Client, because: unknown): Promise<void> {
   if (isUnavailable(because)) client.release(true);
   else {
@@ -91,17 +93,17 @@ async function commit(client: Client): Promise<void> {
   refuseRollback(command);
 }
 
-/** PostgreSQL answers COMMIT of a failed transaction with the word ROLLBACK and no error. */
+/** PostgreSQL answers COMMIT of a failed transaction with ROLLBACK and no error. */
 function refuseRollback(command: string): void {
   if (command !== 'COMMIT') throw new Error(`the transaction ended with ${command}`);
 }
 
-/** A transaction found something that changed under its hands: nothing of it is kept, and it is run again. */
+/** A transaction found that data has changed under it: it is rolled back and retried. */
 export class BeginAgain extends Error {}
 
 /**
- * Every statement whose number of rows is known beforehand is held to it. On Citus one that waits while a shard is split
- * comes back with no row and no error.
+ * Checks the row count of a statement whose number of rows is known beforehand. On Citus a statement that waits while a
+ * shard is split comes back with no row and no error.
  */
 export function expectRows(
   { rowCount }: { readonly rowCount: number | null },
@@ -112,8 +114,8 @@ export function expectRows(
 }
 
 /**
- * Runs a transaction again that PostgreSQL sacrificed to another's, or that has to begin again. Written rows that were not
- * seen to be written count among the latter: what a statement should have stored and did not must never be acknowledged.
+ * Retries a transaction that PostgreSQL aborted in favour of another, or that threw `BeginAgain`. That includes a wrong
+ * row count: rows that were not seen to be written must never be acknowledged.
  */
 export async function retryConflicts<T>(run: (attempt: number) => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt++) {

@@ -1,8 +1,8 @@
 import pg from 'pg';
 
 /**
- * A connection that prepares no statement by name. Behind a pooler in transaction mode the next transaction may run in
- * another session of PostgreSQL, which does not know the name, or knows it for what another process prepared.
+ * A connection without named prepared statements. Behind a pooler in transaction mode the next transaction may run in
+ * another session, which does not know the name, or knows it for a statement of another process.
  */
 export class UnnamedClient extends pg.Client {
   // biome-ignore lint/suspicious/noExplicitAny: `query` has nine overloads, and all of them pass through here.

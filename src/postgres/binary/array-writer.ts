@@ -1,9 +1,9 @@
-// postgres/binary/: column arrays in PostgreSQL's binary form, written and read.
+// postgres/binary/: writes and reads column arrays in PostgreSQL's binary format.
 
 import type { ColumnType, Scalar } from '../../registry/fields.ts';
 import { numericBytesMax, writeNumeric } from './binary-numeric.ts';
 
-/** What can be sent: a column of a record, or a count. */
+/** The element types: those of record columns, and counts. */
 export type ArrayType = ColumnType | 'int4';
 
 const oids: Record<ArrayType, number> = {
@@ -20,20 +20,20 @@ const oids: Record<ArrayType, number> = {
 export const arrayHeaderBytes = 20;
 /** A length and sixteen bytes. */
 export const uuidArrayStride = 20;
-/** Stands where the length of a value would. */
+/** In place of a value's length: the value is null. */
 const nullLength = -1;
 const bytesAtFirst = 4_096;
-/** What nearly every value fits into, with its length. */
+/** Nearly every value, with its length, fits into this. */
 const bytesOfMost = 24;
-/** What a writer keeps for its next array; more is given back. */
+/** The buffer a writer keeps for its next array; a larger one is freed. */
 const bytesKeptMax = 1_048_576;
 
-/** No hexadecimal digit. */
+/** Marks a character that is no hexadecimal digit. */
 const noDigit = 0x1_0000;
 
 /**
- * The value of four hexadecimal digits, of either case, is what these have for each of them together; beyond 16 bits
- * where one of them is none.
+ * Look-up tables for four hexadecimal digits, of either case: OR-ing one entry of each gives their value, or more than
+ * 16 bits if one is no digit.
  */
 const [hex1, hex2, hex3, hex4] = [12, 8, 4, 0].map((shift) => {
   const values = new Uint32Array(256).fill(noDigit);
@@ -55,15 +55,15 @@ function fourDigits(bytes: Uint8Array, at: number): number {
 }
 
 /**
- * Writes an array in PostgreSQL's binary form, value by value. `pg` sends a Buffer as a binary parameter; read as text,
- * the arrays of a batch cost PostgreSQL 11 to 12 of the 20 microseconds that a row takes in all, in this form 2.7.
+ * Writes an array in PostgreSQL's binary format, value by value. `pg` sends a Buffer as a binary parameter. As text,
+ * the arrays of a batch cost PostgreSQL 11 to 12 of the 20 microseconds per row; in binary 2.7.
  */
 export class ArrayWriter {
   readonly #type: ArrayType;
   #bytes: Buffer;
-  /** The same memory: what it writes is compiled to a single store, unlike a Buffer's own `writeInt32BE`. */
+  /** A view of the same memory: its writes compile to a single store, unlike a Buffer's `writeInt32BE`. */
   #view: DataView;
-  /** Where the last value begins, its length included. */
+  /** Where the last value begins, including its length. */
   #start = arrayHeaderBytes;
   #end = arrayHeaderBytes;
   #count = 0;
@@ -85,12 +85,12 @@ export class ArrayWriter {
       this.#count++;
       return;
     }
-    // In UTF-8 a UTF-16 unit takes three bytes at the most.
+    // A UTF-16 unit takes at most three bytes in UTF-8.
     this.#makeRoom(4 + (typeof value === 'string' ? value.length * 3 : numericBytesMax));
     this.#endAt(this.#write(value, this.#end + 4));
   }
 
-  /** From the 36 characters of a hyphenated UUID; writes nothing and returns false where they are none. */
+  /** Appends the 36 characters of a hyphenated UUID; returns false and writes nothing if they are not one. */
   appendUuid(bytes: Uint8Array, from: number): boolean {
     if (
       bytes[from + 8] !== hyphen ||
@@ -99,7 +99,7 @@ export class ArrayWriter {
       bytes[from + 23] !== hyphen
     )
       return false;
-    // One after the other, without a loop: a fifth of the time that a record takes goes into its UUIDs.
+    // Unrolled: UUIDs take a fifth of the time that a record takes.
     const a = fourDigits(bytes, from);
     const b = fourDigits(bytes, from + 4);
     const c = fourDigits(bytes, from + 9);
@@ -113,7 +113,7 @@ export class ArrayWriter {
     return true;
   }
 
-  /** A UUID in four words. */
+  /** A UUID as four 32-bit words. */
   appendWords(a: number, b: number, c: number, d: number): void {
     this.#makeRoom(uuidArrayStride);
     const view = this.#view;
@@ -125,18 +125,18 @@ export class ArrayWriter {
     this.#endAt(start + 16);
   }
 
-  /** Text that is in UTF-8 already. */
+  /** Text that is already UTF-8. */
   appendBytes(bytes: Uint8Array, from: number, end: number): void {
     this.#makeRoom(4 + end - from);
     const to = this.#bytes;
     const start = this.#end + 4;
-    // The call into Node's own copying costs more than a short copy does.
+    // For short values the call into Node's copy costs more than the loop.
     if (end - from > 64) to.set(bytes.subarray(from, end), start);
     else for (let at = from, next = start; at < end; at++, next++) to[next] = bytes[at] as number;
     this.#endAt(start + end - from);
   }
 
-  /** Takes the last value back; only once for each. */
+  /** Removes the last value; only once per value. */
   takeBack(): void {
     if (this.#view.getInt32(this.#start) === nullLength) this.#nulls--;
     this.#end = this.#start;
@@ -155,17 +155,17 @@ export class ArrayWriter {
     return this.#count;
   }
 
-  /** The bytes so far, in which `lastUuid` is a place. They are good until the next value is written. */
+  /** The bytes so far, which `lastUuid` points into. Valid until the next value is written. */
   get view(): DataView {
     return this.#view;
   }
 
-  /** Where the last value, a UUID, begins; -1 if it is null. */
+  /** The offset of the last value, a UUID; -1 if it is null. */
   get lastUuid(): number {
     return this.#end - this.#start === uuidArrayStride ? this.#end - 16 : -1;
   }
 
-  /** Whether the last value, a text, is this one. */
+  /** Whether the last value, a text, equals this one. */
   isLast(text: Uint8Array): boolean {
     const start = this.#start + 4;
     if (this.#end - start !== text.length) return false;
@@ -173,9 +173,9 @@ export class ArrayWriter {
     return true;
   }
 
-  /** The array as it is so far. It is good until the next value is written. */
+  /** The array so far. Valid until the next value is written. */
   finish(): Buffer {
-    // One dimension, whether there are nulls, the type, how many, counted from 1.
+    // Dimensions, null flag, type, length, lower bound.
     [1, this.#nulls > 0 ? 1 : 0, oids[this.#type], this.#count, 1].forEach((part, index) => {
       this.#view.setInt32(index * 4, part);
     });
@@ -231,7 +231,7 @@ export class ArrayWriter {
 
 const hyphen = 0x2d;
 
-/** The same memory, to be read and written in numbers. */
+/** A DataView of the same memory. */
 export function viewOf({ buffer, byteOffset, length }: Uint8Array): DataView {
   return new DataView(buffer, byteOffset, length);
 }
@@ -249,10 +249,10 @@ function writeUuid(view: DataView, text: string, at: number): number {
   return at + 16;
 }
 
-/** Where each four digits begin in a hyphenated UUID. */
+/** The offset of each four digits in a hyphenated UUID. */
 const uuidGroups = [0, 4, 9, 14, 19, 24, 28, 32];
 
-/** A count of microseconds: a number where that is exact, which it is for the years 1715 to 2285. */
+/** Microseconds: a number where that is exact, in the years 1715 to 2285. */
 function writeInt64(view: DataView, value: number | bigint, at: number): number {
   if (typeof value === 'bigint') view.setBigInt64(at, value);
   else {
@@ -263,7 +263,7 @@ function writeInt64(view: DataView, value: number | bigint, at: number): number 
   return at + 8;
 }
 
-/** Short plain text, nearly all there is, is written here; the call into Node's own writer would cost more than it. */
+/** Short ASCII text, which is nearly all of it, is written here: the call into Node's writer would cost more. */
 function writeText(buffer: Buffer, text: string, at: number): number {
   const { length } = text;
   if (length > 64) return at + buffer.write(text, at, 'utf8');
@@ -275,7 +275,7 @@ function writeText(buffer: Buffer, text: string, at: number): number {
   return at + length;
 }
 
-/** One column of rows as an array. */
+/** One column as an array. */
 export function binaryArray(type: ArrayType, values: readonly (Scalar | null)[]): Buffer {
   const array = new ArrayWriter(type, arrayHeaderBytes + values.length * bytesOfMost);
   for (const value of values) array.append(value);

@@ -1,10 +1,11 @@
-/** The 17 digits of a double spread over five groups of four at the most; empty groups around them are not written. */
+/** The 17 digits of a double span at most five groups of four; empty groups around them are not written. */
 export const numericBytesMax = 8 + 2 * 5;
 
 /**
- * Writes the shortest decimal of a double as PostgreSQL's numeric, and returns where it ends: a sign, and groups of four digits of which the first weighs 10000^weight.
- * An amount with at most four decimals, nearly every one, needs no detour through text: below 10^15 no two decimals of
- * that length are the same double, so what divides back to the value is its shortest form.
+ * Writes the shortest decimal of a double as PostgreSQL's numeric and returns where it ends. A numeric is a sign and
+ * groups of four digits, the first of which weighs 10000^weight. An amount with at most four decimals, as nearly all
+ * have, needs no conversion to text: below 10^15 no two decimals of that length are the same double, so the one that
+ * divides back to the value is its shortest form.
  */
 export function writeNumeric(view: DataView, value: number, at: number): number {
   const size = Math.abs(value);
@@ -47,7 +48,7 @@ function decimalsOf(fraction: number): number {
 function writeLongNumeric(view: DataView, value: number, at: number): number {
   const [mantissa = '', exponent] = Math.abs(value).toExponential().split('e');
   const digits = mantissa.replace('.', '');
-  // The point stands after this many of the digits; groups are counted from it in both directions.
+  // The number of digits before the point; groups are counted from it in both directions.
   const point = Number(exponent) + 1;
   const weight = Math.ceil(point / 4) - 1;
   const padded = '0'.repeat((weight + 1) * 4 - point) + digits;

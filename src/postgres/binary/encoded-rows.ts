@@ -2,22 +2,22 @@ import type { Instant } from '../../registry/times.ts';
 import { arrayHeaderBytes, uuidArrayStride, viewOf } from './array-writer.ts';
 
 /**
- * Rows as the statements take them: one binary array per column. Records are brought into this form as soon as they are
- * checked, outside the heap: kept as objects until its batch was stored, what JSON.parse made of a body cost the
- * collector more than all other work on it.
+ * Rows as statements take them: one binary array per column. Records are encoded as soon as they are checked, outside
+ * the heap: kept as objects until the batch was stored, the result of JSON.parse cost the garbage collector more than
+ * all other work on it.
  */
 export interface EncodedRows {
   readonly count: number;
   readonly arrays: readonly Buffer[];
 }
 
-/** Some of the rows, by their numbers, which ascend. */
+/** Picks rows by number, in ascending order. */
 export function pickRows({ count, arrays }: EncodedRows, picked: readonly number[]): EncodedRows {
   if (picked.length === count) return { count, arrays };
   return { count: picked.length, arrays: arrays.map((array) => pickElements(array, picked)) };
 }
 
-/** Some of the elements of an array, by their numbers, which ascend. */
+/** Picks elements of an array by number, in ascending order. */
 export function pickElements(array: Buffer, wanted: readonly number[]): Buffer {
   const view = viewOf(array);
   const picked = Buffer.allocUnsafe(array.length);
@@ -30,17 +30,17 @@ export function pickElements(array: Buffer, wanted: readonly number[]): Buffer {
     for (; row <= next; row++) {
       const end = from + 4 + Math.max(0, view.getInt32(from));
       if (row < next) from = end;
-      // Most values are short, and the call into Node's own copying would cost more than they do.
+      // Most values are short, and the call into Node's copy would cost more than the loop.
       else if (end - from > 64) to += array.copy(picked, to, from, end);
       else while (from < end) picked[to++] = array[from++] as number;
       from = end;
     }
   }
-  // A few of many would keep the memory of all.
+  // A small selection must not keep the whole buffer in memory.
   return to * 8 < array.length ? Buffer.from(picked.subarray(0, to)) : picked.subarray(0, to);
 }
 
-/** Two arrays of one type, one behind the other. */
+/** Concatenates two arrays of one type. */
 export function joinArrays(first: Buffer, second: Buffer): Buffer {
   const joined = Buffer.concat([first, second.subarray(arrayHeaderBytes)]);
   joined.writeInt32BE(first.readInt32BE(4) | second.readInt32BE(4), 4);
@@ -48,7 +48,7 @@ export function joinArrays(first: Buffer, second: Buffer): Buffer {
   return joined;
 }
 
-/** The latest instant of an array, leaving out some of the rows; undefined if there is none. */
+/** The latest instant of an array without the rows left out; undefined if there is none. */
 export function latestInstant(
   array: Buffer,
   count: number,
@@ -70,13 +70,13 @@ export function latestInstant(
   return latest;
 }
 
-/** A number where that is exact, for a bigint takes longer to make than all the rest. */
+/** A number where that is exact: making a bigint takes longer than all the rest. */
 function instantAt(view: DataView, at: number): Instant {
   const instant = view.getInt32(at) * 0x1_0000_0000 + view.getUint32(at + 4);
   return Number.isSafeInteger(instant) ? instant : view.getBigInt64(at);
 }
 
-/** The UUIDs of an array, null where there is none. */
+/** The UUIDs of an array, or nulls. */
 export function uuidsOf(array: Buffer, count: number): (string | null)[] {
   const ids: (string | null)[] = [];
   let at = arrayHeaderBytes;
@@ -103,7 +103,7 @@ function uuidFrom(array: Buffer, at: number): string {
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`;
 }
 
-/** Rows that can be looked at one by one: where each value begins has been found once. */
+/** Random access to rows: the offset of each value is computed once. */
 export class IndexedRows {
   readonly #arrays: readonly Buffer[];
   readonly #offsets: readonly Int32Array[];
@@ -113,7 +113,7 @@ export class IndexedRows {
     this.#offsets = arrays.map((array) => offsetsOf(array, count));
   }
 
-  /** The value of a row in a column, with its length, as PostgreSQL gets it. */
+  /** The value with its length, as PostgreSQL gets it. */
   valueAt(column: number, row: number): Buffer {
     const offsets = this.#offsets[column] as Int32Array;
     return (this.#arrays[column] as Buffer).subarray(offsets[row], offsets[row + 1]);

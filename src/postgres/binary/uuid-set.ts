@@ -1,19 +1,19 @@
 import { limits } from '../../limits.ts';
 import { ArrayWriter, arrayHeaderBytes, uuidArrayStride } from './array-writer.ts';
 
-/** At least twice as many as there can be ids, and a power of two. */
+/** A power of two, at least twice the number of ids. */
 const slotCount = 2 ** Math.ceil(Math.log2(limits.recordsPerBatch * 2));
 
 /**
- * The UUIDs of a batch, each once, in the order they came, as an array for PostgreSQL. A Set would need every id as
- * a string, and whole bodies are read without making one.
+ * The distinct UUIDs of a batch in the order they came, as an array for PostgreSQL. A Set would need every id as a
+ * string, and bodies are read without making strings.
  */
 export class UuidSet {
   readonly #ids = new ArrayWriter('uuid');
-  /** One more than the place of an id, found by its hash or soon after; 0 where there is none. */
+  /** A hash table with linear probing: the position of an id plus one; 0 marks an empty slot. */
   readonly #slots = new Int16Array(slotCount);
 
-  /** Adds the id whose sixteen bytes begin there, unless it is in the set already. */
+  /** Adds the id whose sixteen bytes begin at `at`, unless it is in the set. */
   add(view: DataView, at: number): void {
     const a = view.getInt32(at);
     const b = view.getInt32(at + 4);
@@ -45,7 +45,7 @@ export class UuidSet {
     this.#slots.fill(0);
   }
 
-  /** They are good until the next id is added. */
+  /** Valid until the next id is added. */
   finish(): Buffer {
     return this.#ids.finish();
   }
