@@ -1,4 +1,4 @@
-// interactions/: recording interactions, keeping those that come too early, and reading them back.
+// interactions/: records interactions, keeps those with missing references as rejections, and reads them back.
 
 import { interaction } from '../registry/interaction.ts';
 import { timeOfUuidV7 } from '../registry/uuid-v7.ts';
@@ -12,7 +12,7 @@ const fields = Object.keys(interaction);
 export function interactionAnswer(stored: StoredInteraction): InteractionAnswer {
   const answer: Record<string, string | number | null> = { interaction_id: stored.interaction_id };
   for (const field of fields) answer[field] = stored[field] ?? null;
-  // The time of receipt is in the identifier; a column of its own could only disagree with it.
+  // The time of receipt is in the id; a separate column could only disagree with it.
   answer.created = timeOfUuidV7(stored.interaction_id);
   return answer as InteractionAnswer;
 }

@@ -8,7 +8,7 @@ export interface Claim {
   readonly bodySha256: Buffer;
   readonly interactionId: string;
   readonly now: Date;
-  /** A key claimed before this instant is forgotten, and may be claimed anew. */
+  /** A key claimed before this instant has expired and may be claimed again. */
   readonly forgottenBefore: Date;
 }
 
@@ -17,8 +17,8 @@ export type Claimed =
   | { readonly claimed: false; readonly interactionId: string; readonly sameBody: boolean };
 
 /**
- * Claims the key for this request. A twin that arrives meanwhile waits here, on the row, until our transaction ends:
- * then it finds the key claimed, or free again if we rolled back.
+ * Claims the key for this request. A concurrent retry waits on the row until our transaction ends: then it finds the
+ * key claimed, or free again if we rolled back.
  */
 export async function claimIdempotencyKey(client: Client, claim: Claim): Promise<Claimed> {
   const { rowCount } = await client.query({
@@ -54,7 +54,7 @@ export async function claimIdempotencyKey(client: Client, claim: Claim): Promise
   };
 }
 
-/** Gives a key that is claimed, and locked, to another body: nothing was stored under it yet. */
+/** Gives a claimed and locked key to another body: nothing is stored under it yet. */
 export async function replaceClaim(client: Client, claim: Claim): Promise<void> {
   await client.query(
     `update interaction_idempotency_keys set body_sha256 = $3, claimed_at = $4
@@ -63,7 +63,7 @@ export async function replaceClaim(client: Client, claim: Claim): Promise<void> 
   );
 }
 
-/** Removes what is forgotten, a bounded number at a time so that no transaction is long. */
+/** Removes expired keys, in bounded transactions. */
 export async function purgeIdempotencyKeys(
   pool: Pool,
   of: 'interaction' | 'upload',
@@ -80,8 +80,8 @@ export async function purgeIdempotencyKeys(
     );
     found = rows.length;
     if (found === 0) return;
-    // Joined to a subquery in place of arrays, the table would be read whole. The age is asked again: a key may have been
-    // claimed anew meanwhile.
+    // With a subquery in place of arrays, the whole table would be read. The age is checked again, because a key may
+    // have been claimed again meanwhile.
     await pool.query(
       `delete from ${table} k using unnest($2::uuid[], $3::text[]) as old(organisation_id, idempotency_key)
        where k.organisation_id = old.organisation_id and k.idempotency_key = old.idempotency_key and k.claimed_at < $1`,

@@ -3,12 +3,12 @@ import type { Pool } from '../postgres/pool.ts';
 import { inTransaction } from '../postgres/transactions.ts';
 import { msOfUuidV7 } from '../registry/uuid-v7.ts';
 
-/** Partitions are made and indexed by functions of the owner; the service itself may create nothing. */
+/** Functions of the owner make and index partitions, because the service may not create tables. */
 export async function ensurePartitions(pool: Pool, daysAhead: number): Promise<void> {
   await pool.query('select ensure_interaction_partitions($1)', [daysAhead]);
 }
 
-/** For how many days from now on there are partitions. */
+/** The number of days ahead that have partitions. */
 export async function daysAhead(pool: Pool): Promise<number> {
   const { rows } = await pool.query<{ last: string | null }>(
     'select max(end_id::text) as last from interaction_partitions',
@@ -19,7 +19,7 @@ export async function daysAhead(pool: Pool): Promise<number> {
 
 const dayMs = 24 * 3_600_000;
 
-/** Builds the indexes of the days that are over, the newest first, one index a transaction. */
+/** Builds the indexes of past days, the newest first, one index per transaction. */
 export async function indexPartitions(pool: Pool, stopping?: AbortSignal): Promise<void> {
   for (let isBuilt: boolean | undefined = true; isBuilt && !stopping?.aborted; ) {
     isBuilt = await inTransaction(pool, async (client) => {
@@ -41,14 +41,14 @@ export async function indexPartitions(pool: Pool, stopping?: AbortSignal): Promi
   }
 }
 
-/** Neighbouring partitions of which all have the indexes of a day that is over, or none. */
+/** Adjacent partitions that all have the indexes of past days, or all lack them. */
 export interface Span {
   /** The smallest id it can hold. */
   readonly firstId: string;
   readonly isIndexed: boolean;
 }
 
-/** The newest span with ids below the given one; undefined where no partition has any. */
+/** The newest span with ids below the given one, if any. */
 export async function spanBelow(pool: Pool, below: string): Promise<Span | undefined> {
   const { rows } = await pool.query<{ first_id: string; is_indexed: boolean }>({
     name: 'interaction partitions',

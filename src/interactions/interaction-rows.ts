@@ -52,7 +52,7 @@ export async function insertEncoded(
   const written = await client
     .query({ name: 'insert interactions', text: insertText, values: [organisationId, ...arrays] })
     .catch((error: unknown) => {
-      // Only one that was given its id before can be there already: it is sent again at this moment.
+      // Only an interaction that was given its id earlier can already exist: a concurrent request has stored it.
       throw isDuplicate(error) ? new BeginAgain('an interaction was stored meanwhile') : error;
     });
   expectRows(written, count, 'interactions');

@@ -27,7 +27,7 @@ interface Group {
 
 interface Waiting {
   readonly added: NewInteraction;
-  /** True once it is committed, false where its item or its student does not exist. */
+  /** True once it is committed, false if its item or student does not exist. */
   readonly resolve: (written: boolean) => void;
   readonly reject: (error: unknown) => void;
   /** Where its request is in its trace. */
@@ -60,7 +60,7 @@ export class InteractionWriter {
   readonly #writing = new Map<string | undefined, number>();
   #scheduled = false;
 
-  /** Whether flushes end. */
+  /** Notices when flushes stop finishing. */
   readonly stallWatch = new StallWatch();
   readonly #onFlush: (rows: number) => void;
   readonly #traces: Traces | undefined;
@@ -95,7 +95,7 @@ export class InteractionWriter {
     });
   }
 
-  /** After the requests that have arrived already have been read, and before any that has not. */
+  /** Runs at the end of the event-loop turn, after the requests that have already arrived. */
   #schedule(): void {
     if (this.#scheduled) return;
     this.#scheduled = true;
@@ -113,8 +113,8 @@ export class InteractionWriter {
   }
 
   /**
-   * Takes the organisations of a node that have waited longest, as many as a transaction may hold rows. One commit is for
-   * one node, so that a worker that is away fails nobody else's, and none has to be in two phases.
+   * Takes the organisations of a node that have waited longest, up to the maximum of rows in a transaction. Each commit
+   * goes to one node, so a worker that is away fails only its own, and there is no two-phase commit.
    */
   #writeNext(node: string | undefined): void {
     const groups: Group[] = [];
@@ -139,7 +139,7 @@ export class InteractionWriter {
     });
   }
 
-  /** It runs in whichever request came last, and is written for all of them. */
+  /** Runs in the async context of whichever request came last, but belongs to all of them. */
   #flush(node: string | undefined, groups: readonly Group[]): Promise<void> {
     const write = () => this.#writeGroups(node, groups);
     if (!this.#traces) return write();
@@ -171,7 +171,7 @@ export class InteractionWriter {
   }
 
   async #insertInOneExchange(groups: readonly Group[]): Promise<ReadonlySet<NewInteraction>> {
-    // Until a connection is had nothing can have been written; once the insert is on its way, only the answer tells.
+    // Without a connection nothing can have been written; once the insert is sent, only its answer tells.
     const client = await this.#pools.connect(undefined);
     let isOnItsWay = false;
     let missing: ReadonlySet<NewInteraction>;
@@ -198,7 +198,7 @@ export class InteractionWriter {
     return missing;
   }
 
-  /** On Citus nothing is stored, whatever fails, until all rows were seen to be written. */
+  /** On Citus nothing is committed until all rows were seen to be written. */
   #insertOnCluster(node: string, groups: readonly Group[]): Promise<ReadonlySet<NewInteraction>> {
     return this.#inTransaction(node, async (client, send) => {
       const missing = await missingOf(client, groups, this.#known);
@@ -207,7 +207,7 @@ export class InteractionWriter {
     });
   }
 
-  /** A statement that writes fewer rows than it should is run again with all the others; see `expectRows`. */
+  /** If a statement writes fewer rows than it should, the whole transaction is retried; see `expectRows`. */
   async #inTransaction<T>(
     node: string | undefined,
     work: (client: Client, send: (insert: Insert) => void) => Promise<T>,
@@ -228,12 +228,12 @@ export class InteractionWriter {
     }
   }
 
-  /** The ids that are known to exist, until they are forgotten: what is learnt later goes to those that are kept then. */
+  /** The ids known to exist. `forgetKnown` replaces the set, so what is learnt for the old one is lost. */
   get known(): KnownIds {
     return this.#known;
   }
 
-  /** A connection was lost, or another server answers: what is known came from one that may be gone. */
+  /** Called when a connection was lost or another server answers: the known ids came from a server that may be gone. */
   forgetKnown(): void {
     this.#known = new KnownIds();
   }
@@ -250,7 +250,7 @@ function partsOf(groups: readonly Group[]): Group[] {
   );
 }
 
-/** Those with a missing reference. PostgreSQL looks for the references of those alone that are not known to have them. */
+/** The interactions with a missing reference. PostgreSQL is asked only about references that are not known to exist. */
 async function missingOf(
   client: Client,
   groups: readonly Group[],

@@ -1,13 +1,13 @@
 import { limits } from '../limits.ts';
 import type { ResourceType } from '../registry/resources.ts';
 
-/** Of each organisation and type, the ids that exist. */
+/** The ids that exist, by organisation and type. */
 type Generation = Map<string, Map<ResourceType, Set<string>>>;
 
 /**
- * A bounded cache of ids that were found to exist, so that PostgreSQL need not look for them with each interaction. Records
- * are never deleted, so what was there is there, except that a server which takes over from a lost one may lack its last
- * seconds. Nothing stays for longer than two generations.
+ * A bounded cache of ids that were found to exist, so that PostgreSQL need not look them up for each interaction.
+ * Records are never deleted, so an id stays valid, except that a standby which takes over may lack the last seconds. No
+ * entry lives longer than two generations.
  */
 export class KnownIds {
   #young: Generation = new Map();
@@ -23,12 +23,12 @@ export class KnownIds {
     );
   }
 
-  /** To be called once the statement that found it is committed. */
+  /** Call it after the statement that found the id has committed. */
   add(organisationId: string, type: ResourceType, id: string): void {
     if (this.has(organisationId, type, id) || this.#youngCount >= limits.knownIdsMax) return;
     const types = getOrSet(this.#young, organisationId, () => new Map());
     const ids = getOrSet(types, type, () => new Set());
-    // Whoever refers to a great many leaves room for others.
+    // An organisation with very many references leaves room for others.
     if (ids.size >= limits.knownIdsPerTypeMax) return;
     ids.add(id);
     this.#youngCount++;
@@ -37,7 +37,7 @@ export class KnownIds {
   #age(): void {
     const nowMs = performance.now();
     if (nowMs < this.#youngEndMs) return;
-    // A pause of more than a generation makes the young ones too old as well.
+    // After a pause of more than a generation the young ones are too old as well.
     const isLate = nowMs >= this.#youngEndMs + limits.knownIdsGenerationMs;
     this.#old = isLate ? new Map() : this.#young;
     this.#young = new Map();

@@ -62,7 +62,10 @@ export async function listPage(pool: Pool, organisationId: string, query: Query)
   return { interactions: rows.map(interactionAnswer), next_cursor: next };
 }
 
-/** All that match, a line each, page by page: between two no connection is held, however slowly the reader takes them. */
+/**
+ * Streams all matching interactions, one per line, page by page: between pages it holds no connection, however slowly
+ * the client reads.
+ */
 export async function* interactionLines(
   pool: Pool,
   organisationId: string,

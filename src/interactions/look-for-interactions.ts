@@ -7,13 +7,16 @@ import { firstIdFrom, firstUuid, lastUuid } from '../registry/uuid-v7.ts';
 import { type Span, spanBelow } from './interaction-partitions.ts';
 import { type StoredInteraction, selected, written } from './interaction-rows.ts';
 
-/** What has an index where a day is over, the most selective first: the first one asked for leads. */
+/**
+ * The fields that are indexed on past days, the most selective first: the search goes along the first one in the
+ * filter.
+ */
 const leads = ['recommendation_id', 'student_id', 'user_id', 'item_id'];
 
 export interface InteractionFilter {
-  /** The value that each of these fields must have. */
+  /** Field values that must match. */
   readonly equal: Readonly<Record<string, Scalar>>;
-  /** When it happened: from this instant on, and before that one. */
+  /** The range of the event's time: from the first, before the second. */
   readonly eventFrom: Instant | undefined;
   readonly eventTo: Instant | undefined;
 }
@@ -21,16 +24,16 @@ export interface InteractionFilter {
 interface Look {
   readonly organisationId: string;
   readonly filter: InteractionFilter;
-  /** Below this id, and from that one on. */
+  /** The range of ids: below the first, from the second on. */
   readonly below: string;
   readonly from: string;
   readonly isIndexed: boolean;
 }
 
 /**
- * A page of an organisation's interactions that match the filter, the newest first, and the cursor of the next page. It is
- * found by looks, each at so many rows at most: along the index of the most selective field where the day is over, along
- * the primary key where it is not. When its time is up, the page ends with what was found, and its cursor is where it
+ * A page of an organisation's interactions that match the filter, the newest first, and the cursor of the next page. It
+ * reads a bounded number of rows at a time: along the index of the most selective field on past days, along the primary
+ * key on the current one. At the time limit the page ends with what was found, and its cursor is where the search
  * stopped.
  */
 export async function listInteractions(
@@ -49,7 +52,7 @@ export async function listInteractions(
     if (span === undefined) break;
     const end = span.firstId > oldest ? span.firstId : oldest;
     const look = { organisationId, filter, below, from: end, isIndexed: span.isIndexed };
-    // One more than asked for tells whether there is a next page.
+    // One more than asked for shows whether there is a next page.
     const wanted = limit + 1 - found.length;
     const rows = await rowsOf(pool, look, wanted);
     found.push(...rows);
@@ -58,7 +61,8 @@ export async function listInteractions(
       return { rows: page, next: page.at(-1)?.interaction_id ?? null };
     }
     const next = (await endOf(pool, look)) ?? end;
-    // What was received between the two statements moves the end up. What lies below it is found again by the next look.
+    // Interactions received between the two statements move the end up. Rows below it are found again by the next
+    // statement.
     found = found.filter(({ interaction_id }) => interaction_id >= next);
     below = next;
     if (performance.now() > endMs) return { rows: found, next: below > oldest ? below : null };
@@ -71,7 +75,7 @@ function lower(a: string | undefined, b: string | undefined): string | undefined
   return a < b ? a : b;
 }
 
-/** The rows a look goes through, and what of the filter is left to be asked of each, which adds its values when it is. */
+/** The rows to read, and the remaining conditions; calling a condition adds its value. */
 function partsOf({ organisationId, filter, below, from, isIndexed }: Look) {
   const { equal, eventFrom, eventTo } = filter;
   const lead = isIndexed ? leads.find((field) => field in equal) : undefined;
@@ -100,7 +104,7 @@ async function rowsOf(pool: Pool, look: Look, limit: number): Promise<StoredInte
   return (await pool.query<StoredInteraction>(text, values)).rows;
 }
 
-/** The last id that a look has gone to, where there are more rows than it may look at. */
+/** The last id that was read, if there are more rows than may be read at once. */
 async function endOf(pool: Pool, look: Look): Promise<string | undefined> {
   const { path, values, others } = partsOf(look);
   if (others.length === 0) return undefined;

@@ -5,10 +5,10 @@ import { exists } from '../records/tables.ts';
 import { type SentReference, sentReferencesOf } from '../registry/upload-types.ts';
 import type { KnownIds } from './known-ids.ts';
 
-/** What interactions can refer to: students, and items of each kind. */
+/** What interactions can refer to: students, and each type of item. */
 export const interactionReferences = sentReferencesOf('interactions');
 
-/** Its row proves that there is an organisation at all. */
+/** A row comes back only if the organisation exists. */
 const text = `
   select ${interactionReferences
     .map(
@@ -20,8 +20,8 @@ const text = `
   from tenants o where o.organisation_id = $1`;
 
 /**
- * Which of the ids do not exist: an array of ids per reference, in the order of `interactionReferences`, and as many sets.
- * Those that are known to exist are not looked for, and those that are found are known from then on.
+ * Finds which ids do not exist. Takes one array of ids per reference, in the order of `interactionReferences`, and
+ * returns as many sets. Cached ids are not looked up, and found ids are cached.
  */
 export async function missingAmong(
   client: Client | Pool,
@@ -59,7 +59,7 @@ interface Referring {
   readonly studentId: string | null;
 }
 
-/** The ids that interactions refer to, as those of a batch are given. */
+/** The ids that interactions refer to, in the form of a batch's `referenced`. */
 export function referencedBy(all: readonly Referring[]): Buffer[] {
   return interactionReferences.map((reference) => {
     const ids = new ArrayWriter('uuid', arrayHeaderBytes + all.length * uuidArrayStride);
@@ -71,7 +71,7 @@ export function referencedBy(all: readonly Referring[]): Buffer[] {
   });
 }
 
-/** Whether something that it refers to is among what is missing. */
+/** Whether one of its references is missing. */
 export function isMissing(one: Referring, missing: readonly ReadonlySet<string>[]): boolean {
   return interactionReferences.some((reference, at) => {
     const id = idOf(reference, one);

@@ -16,7 +16,7 @@ const notFound = interactionReferences.map(
   ({ field, type }): FieldProblem => ({ field, ...referenceNotFound(type) }),
 );
 
-/** What is said of the references of an interaction that do not exist; nothing where all of them do. */
+/** The problems of an interaction's missing references; empty if all exist. */
 export async function missingReferences(
   client: Client | Pool,
   added: NewInteraction,
@@ -35,7 +35,7 @@ export interface MissingInteraction {
   readonly requestId: string;
   readonly added: NewInteraction;
   readonly problems: readonly FieldProblem[];
-  /** The id that it is to be stored under, where that is settled: then it has one rejection at the most. */
+  /** The id it will be stored under, if that is fixed: then it has at most one rejection. */
   readonly recordId: string | null;
 }
 
@@ -47,7 +47,7 @@ export async function keepInteraction(
 ): Promise<void> {
   const { organisationId } = added;
   const type = 'interactions';
-  // There are so few ways in which references can be missing that the number of kinds need not be asked for.
+  // There are so few combinations of missing references that the number of kinds need not be checked.
   const kinds = new KindList(type, false);
   const kindId = kinds.idOf(problems);
   const [, ...arrays] = arraysOf([added]);

@@ -33,13 +33,13 @@ export interface InteractionParts {
 export interface RecordedInteraction {
   readonly interaction: InteractionAnswer;
   readonly warnings: readonly Warning[];
-  /** Whether it was stored by an earlier request with the same Idempotency-Key. */
+  /** Whether an earlier request with the same Idempotency-Key stored it. */
   readonly isRepeated: boolean;
 }
 
 /**
- * Records one interaction, or answers a repeated request as it was answered the first time. One with a missing reference is
- * kept as a rejection before it is refused.
+ * Records one interaction, or repeats the first answer to a retry. An interaction with a missing reference is kept as a
+ * rejection before it fails.
  */
 export async function recordInteraction(
   parts: InteractionParts,
@@ -103,8 +103,8 @@ function fieldOf(row: Row, field: keyof typeof interaction) {
 }
 
 /**
- * Hands it to the writer until it is written. Where it was not, a reference should be missing, and that is the answer; if
- * none is, the item or the student was stored in this very moment, and it is tried again.
+ * Hands it to the writer until it is written. If it was not, a reference should be missing, and that is the answer; if
+ * none is missing, the item or student was stored just now, and the write is retried.
  */
 async function insertWithOthers(
   { pool, writer }: InteractionParts,

@@ -27,14 +27,14 @@ export interface Once {
 
 export interface RecordedOnce {
   readonly stored: StoredInteraction;
-  /** Whether an earlier request stored it, or a replay of what that one left. */
+  /** Whether an earlier request stored it, or a replay of its rejection. */
   readonly isRepeated: boolean;
 }
 
 /**
- * Records an interaction under its Idempotency-Key. Where a reference is missing, the key is claimed all the same and the
- * rejection bears the id that the interaction would have had: whoever comes first, the client who sends it again or a
- * replay, stores it under that id, and the other one finds it.
+ * Records an interaction under its Idempotency-Key. If a reference is missing, the key stays claimed and the rejection
+ * has the id that the interaction would have had: the first of a retry and a replay stores it under that id, and the
+ * other finds it.
  */
 export async function recordOnce(pool: Pool, added: NewInteraction, once: Once): Promise<RecordedOnce> {
   try {
@@ -54,7 +54,7 @@ async function claimAndInsert(client: Client, sendLast: SendLast, sent: NewInter
   const claim = {
     organisationId,
     idempotencyKey: once.idempotencyKey,
-    // What will be stored, so that neither spaces nor the order of fields make a difference.
+    // A hash of the stored values, so that spaces and the order of fields make no difference.
     bodySha256: createHash('sha256').update(JSON.stringify(sent.row)).digest(),
     interactionId: sent.interactionId,
     now,
