@@ -1,12 +1,13 @@
-// uploads/store/: a checked batch into PostgreSQL, in one transaction.
+// uploads/store/: stores a checked batch in PostgreSQL, in one transaction.
 
 import { limits } from '../../limits.ts';
 import { type Client, isLockTimeout } from '../../postgres/pool.ts';
 
 /**
- * Stores records of a type beside others who do, or, where it begins again, alone: once those have ended, and before any
- * that comes later. Otherwise they could overtake it until it has run out of attempts. To be sent first in a transaction,
- * for whoever holds something else could be waited for; what is sent after it waits with it.
+ * Takes a shared lock on the organisation's batches of a type, so that they run side by side. A retry takes it
+ * exclusively and runs alone, after those under way and before later ones; otherwise they could overtake it until it
+ * has run out of attempts. Must be the first statement of a transaction, since waiting while holding other locks could
+ * deadlock; statements sent after it wait with it.
  */
 export async function enterBatch(
   client: Client,
@@ -23,7 +24,7 @@ export async function enterBatch(
 }
 
 /**
- * Replays of one type take turns, a batch each. Waits until no other is at it; false where that takes too long, and then
+ * Replays of one type take turns, a batch each. Waits until no other is running; false if that takes too long, and then
  * the transaction has failed.
  */
 export async function waitForTurn(client: Client, organisationId: string, type: string): Promise<boolean> {

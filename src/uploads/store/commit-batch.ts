@@ -27,17 +27,17 @@ export interface Progress {
   readonly type: UploadType;
   readonly bodyBytes: number;
   readonly batchCount: number;
-  /** By the clock that only goes forward. */
+  /** On the monotonic clock. */
   readonly startedMs: number;
   readonly idempotency: { readonly key: string; readonly bodySha256: Buffer } | undefined;
   readonly references: KnownReferences;
-  /** Another one's, where the same request was sent before under the same Idempotency-Key. */
+  /** Becomes the id of the earlier request if this is a retry with the same Idempotency-Key. */
   requestId: string;
 }
 
 /**
- * Stores one batch and everything that is said about it in one transaction: its records, the rejections of those that
- * failed, the difference to the counts, and the receipt.
+ * Stores one batch and everything about it in one transaction: its records, the rejections of failed ones, the
+ * difference to the counts, and the receipt.
  */
 export async function commitBatch(
   pool: Pool,
@@ -52,7 +52,7 @@ export async function commitBatch(
       const store = async () =>
         (await claim(client, progress, number)) ??
         (await storeChecked(client, organisationId, type, checked, references));
-      // Sent together. Where entering fails, so does the rest, and it is the first error that says why.
+      // Sent together. If entering fails, so does the rest, and the first error says why.
       const [, stored] = await Promise.all([enterBatch(client, attempt, organisationId, type), store()]);
       if ('text' in stored) return { ...stored, counts: repeatedCounts(checked.received) };
       const made = batchAnswer({
@@ -78,7 +78,7 @@ export async function commitBatch(
   );
 }
 
-/** Stores what has passed the checks, as what it is. */
+/** Stores the checked rows as records or as interactions. */
 export function storeChecked(
   client: Client,
   organisationId: string,
@@ -93,10 +93,10 @@ export function storeChecked(
 }
 
 /**
- * Claims the Idempotency-Key, or joins the request that holds it: what that one has stored is answered from its receipt,
- * and the rest is stored. The key stays locked until the batch is committed, so a twin that is at the same batch waits, and
- * then finds its answer. A request that claimed its key with an earlier batch only has to lock it; a twin that joined it may
- * be ahead of it.
+ * Claims the Idempotency-Key, or joins the request that holds it: batches that one has stored are answered from its
+ * receipt, the others are stored. The key stays locked until the batch commits, so a concurrent retry of the same batch
+ * waits and then finds its answer. A request that claimed its key with an earlier batch only has to lock it; a retry
+ * that joined it may be ahead.
  */
 async function claim(
   client: Client,
@@ -115,7 +115,7 @@ async function claim(
     now,
     forgottenBefore: new Date(now.getTime() - limits.idempotencyKeyLifeMs),
   };
-  // Either way the key is locked from here on, whoever holds it.
+  // In both cases the key is locked from here on, whoever holds it.
   const locked = number > 1 ? await lockHolder(client, wanted) : undefined;
   if (!locked && (await claimForUpload(client, wanted))) return undefined;
   const holder = locked ?? (await holderOf(client, wanted));
@@ -159,7 +159,7 @@ export function additionOf(startedMs: number, answer: BatchAnswer): ReceiptAddit
   };
 }
 
-/** What a batch changes about how much there is. */
+/** How a batch changes the counts. */
 export function changeOf(
   type: UploadType,
   { rows }: CheckedBatch,

@@ -5,10 +5,10 @@ import { perType, sentRows, tableOf } from '../../records/tables.ts';
 import type { ResourceType } from '../../registry/resources.ts';
 
 /**
- * Looks for the records that say something new: those that are not stored, and those that differ from what is. An
- * unchanged row that reached `on conflict` would be locked and logged even though nothing is set: for 50,000 of them
- * 142 ms and 5.7 MB of WAL, against 16 ms and none when they are found here. `offset 0` is explained
- * at `exists` in tables.ts. All rows are counted, so that none is taken for unchanged that was not looked at.
+ * Finds the records that are not stored yet and those that differ from the stored ones. An unchanged row that reached
+ * `on conflict` would be locked and logged although nothing is set: 50,000 of them took 142 ms and 5.7 MB of WAL,
+ * against 16 ms and none when found here. For `offset 0` see `exists` in tables.ts. The rows are counted, so that none
+ * is taken for unchanged without being compared.
  */
 const statement = perType((type) => {
   const { name, id, columns, types } = tableOf(type);
@@ -27,7 +27,7 @@ const statement = perType((type) => {
   };
 });
 
-/** Which rows, ascending; those in none of the lists are stored as they are. */
+/** Row numbers, ascending; rows in none of the lists are unchanged. */
 export interface Compared {
   readonly absent: readonly number[];
   readonly changed: readonly number[];
@@ -50,7 +50,7 @@ export async function compare(
   return sortOut(found);
 }
 
-/** One line of text, such as `c3,a7`: a row for each of them would take the driver 1 to 2 microseconds. */
+/** Parses text such as `c3,a7`: with a result row for each, the driver would take 1 to 2 microseconds per row. */
 function sortOut(found: string | null): Compared {
   const lists: Record<string, number[]> = { a: [], c: [], s: [] };
   for (const one of found?.split(',') ?? []) lists[one.charAt(0)]?.push(Number(one.slice(1)));

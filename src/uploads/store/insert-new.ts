@@ -3,14 +3,14 @@ import type { Client } from '../../postgres/pool.ts';
 import { insertRows, perType, tableOf } from '../../records/tables.ts';
 import type { ResourceType } from '../../registry/resources.ts';
 
-/** Writes the records whose id is not stored yet, and passes over the others without locking or logging anything. */
+/** Inserts the records whose id is not stored yet, and skips the others without locking or logging them. */
 const insert = perType((type) => ({
   name: `insert new ${type}`,
   text: `${insertRows(tableOf(type))}
       on conflict do nothing returning ${tableOf(type).id} as id`,
 }));
 
-/** Writes what is new; returns which of the rows were stored already. */
+/** Inserts new rows; returns the rows that were already stored. */
 export async function insertNew(
   client: Client,
   organisationId: string,

@@ -5,22 +5,22 @@ import { exists, perType } from '../../records/tables.ts';
 import { type ResourceType, referencesOf } from '../../registry/resources.ts';
 
 export interface LookedUp {
-  /** Per reference of the type, in the order of `referencesOf`: the ids that do not exist. */
+  /** For each reference of the type, in the order of `referencesOf`: the missing ids. */
   readonly missing: readonly ReadonlySet<string>[];
-  /** Whether many of the batch are stored already, judged by a sample. */
+  /** Whether many records of the batch are already stored, judged by a sample. */
   readonly manyStored: boolean;
-  /** The ids of records of the type of which there is a rejection. */
+  /** The ids of records of the type that have a rejection. */
   readonly rejectedIds: RejectedIds;
 }
 
-/** All of them, where they are few. */
+/** All of them if they are few. */
 export type RejectedIds = ReadonlySet<string> | 'many';
 
 /**
- * One statement that answers three questions about a batch: which of the ids it refers to do not exist, does it look as if
- * it had been sent before, and which records of its type have a rejection. Its row proves that there is an organisation at all.
- * Looking for every id of a batch here would cost new records a third of their rate, for PostgreSQL looks again as it
- * inserts.
+ * One statement that answers three questions about a batch: which references are missing, whether it looks as if it had
+ * been sent before, and which records of its type have a rejection. A row comes back only if the organisation exists.
+ * Looking up every id of a batch here would cost new records a third of their rate, because PostgreSQL looks again as
+ * it inserts.
  */
 const statement = perType((type) => {
   const references = referencesOf(type);
@@ -60,7 +60,7 @@ export async function lookUp(
   return {
     missing: referenced.map((_, at) => setOf(row[`missing_${at}`])),
     manyStored: row.many_stored === true,
-    // One more than are few was asked for.
+    // The statement asks for one more than the maximum.
     rejectedIds: rejectedIds.size > limits.fewRejectionsMax ? 'many' : rejectedIds,
   };
 }

@@ -22,14 +22,14 @@ interface Where {
   readonly organisationId: string;
   readonly type: UploadType;
   readonly requestId: string;
-  /** Where the batch starts in the request. */
+  /** The index of the batch's first record in the request. */
   readonly start: number;
 }
 
 /**
- * Lets go of the rejections of records that are stored now, and keeps the records of a batch that failed, each in place
- * of its earlier rejection. A rejection of a newer version stays in either case. Returns by how much the number of
- * rejections of each kind has changed.
+ * Removes the rejections of records that are stored now, and keeps the failed records of a batch as rejections, each in
+ * place of its earlier one. A rejection of a newer version always stays. Returns the change in the number of rejections
+ * of each kind.
  */
 export async function settleRejections(
   client: Client,
@@ -53,7 +53,7 @@ export async function settleRejections(
 
 const isStored = ({ kind }: Outcome) => kind !== 'failed' && kind !== 'stale';
 
-/** The rejections of the batch's records. Where there are few of the type, their ids are known, and nearly never one of ours. */
+/** The rejections of the batch's records. If the type has few, their ids are known, and hardly ever one of ours. */
 async function lockEarlier(
   client: Client,
   { organisationId, type }: Where,
@@ -80,7 +80,7 @@ async function lockEarlier(
   );
 }
 
-/** A record that was sent several times meets its rejection several times; one that settles it is enough. */
+/** A record that was sent several times finds its rejection several times; one of them settling it is enough. */
 function mergeById(found: readonly EarlierRejection[]): EarlierRejection[] {
   const byId = new Map<string, EarlierRejection>();
   for (const rejection of found)
@@ -88,18 +88,17 @@ function mergeById(found: readonly EarlierRejection[]): EarlierRejection[] {
   return [...byId.values()];
 }
 
-/** A record that failed. */
 interface Failure {
   readonly id: string | null;
-  /** In the batch. */
+  /** The position in the batch. */
   readonly index: number;
   readonly problems: Problems;
-  /** Its number among the failed records, or among the rows where its reference is missing. */
+  /** Its position among the failed records, or its row if a reference is missing. */
   readonly at: number;
   readonly isRow: boolean;
 }
 
-/** The failures that need putting right: not one that came again, good, later in the batch, and of one record the last. */
+/** The failures to keep: not those of a record that was stored later in the batch, and only the last of each record. */
 function openFailures(
   type: UploadType,
   { rows, indices, failed }: CheckedBatch,
@@ -134,7 +133,7 @@ async function keep(
   failures: readonly Failure[],
   changes: Map<string, number>,
 ): Promise<void> {
-  // Of one moment, for among those of one moment the index decides.
+  // One timestamp for all, so that the index alone orders their ids.
   const nowMs = Date.now();
   const kinds = new KindList(type, await hasAllKinds(client, organisationId));
   const withKinds = failures.map((failure) => ({ ...failure, kindId: kinds.idOf(failure.problems) }));
@@ -156,7 +155,7 @@ async function keep(
   }
 }
 
-/** Their ids ascend as the records do: it is the order in which they will be tried again. */
+/** The ids ascend with the records: that is the order of a replay. */
 function newRejections(
   start: number,
   nowMs: number,

@@ -20,7 +20,7 @@ import { lookUp, type RejectedIds } from './look-up.ts';
 import { lockStored, replaceLocked, updateStored } from './update-stored.ts';
 import { Versions } from './versions.ts';
 
-/** One outcome per record of a batch: the failed ones' own, and for each row the one that is given. */
+/** One outcome per record of a batch: those of failed records, and `outcomeOf` for each row. */
 export function outcomesOf(batch: CheckedBatch, outcomeOf: (row: number) => Outcome): Outcome[] {
   const outcomes: Outcome[] = new Array(batch.received);
   for (const { index, id, problems } of batch.failed) outcomes[index] = failed(id, problems);
@@ -36,7 +36,7 @@ interface Target {
 }
 
 export interface StoredRows {
-  /** Of each row. */
+  /** One per row. */
   readonly outcomes: readonly Outcome[];
   /** The ids of those that were created or changed. */
   readonly changed: ChangedIds;
@@ -44,10 +44,9 @@ export interface StoredRows {
 }
 
 /**
- * Stores the rows of a batch, in its transaction. Rows that are new are inserted first, in the order of their ids; then
- * those that are stored and differ are updated, in the order of their ids. Every transaction does it in these two
- * phases, which is why no two wait for each other: whoever inserts holds no lock on a row that was stored before, and
- * those who update queue in one order.
+ * Stores the rows of a batch in its transaction. It first inserts new rows in the order of their ids, then updates
+ * stored rows that differ in the order of their ids. Because every transaction uses these two phases, no two deadlock:
+ * while inserting it holds no lock on a row that was stored before, and updates queue in one order.
  */
 export async function storeRows(
   client: Client,
@@ -86,7 +85,8 @@ async function storeDistinct(target: Target, rows: EncodedRows, manyStored: bool
     for (const at of compared.stale) outcomes[asked[at] as number] = stale;
     return { absent: compared.absent.map(of(asked)), changed: compared.changed.map(of(asked)) };
   };
-  // Comparing costs new rows a look-up each, inserting costs stored ones nothing but one: so it is asked which they are.
+  // Comparing costs a look-up for each new row, inserting costs one for each stored row; the sample decides which comes
+  // first.
   const all = allRows(rows.count);
   const first = manyStored ? await compareWithStored(all) : { absent: all, changed: [] };
   for (const row of first.absent) outcomes[row] = created;
@@ -98,7 +98,7 @@ async function storeDistinct(target: Target, rows: EncodedRows, manyStored: bool
   return outcomes;
 }
 
-/** Inserts those of the rows that are asked for; returns which of them were stored already. */
+/** Inserts the given rows; returns those that were already stored. */
 async function insert(target: Target, rows: EncodedRows, asked: readonly number[]): Promise<number[]> {
   if (asked.length === 0) return [];
   const { client, organisationId, type } = target;
@@ -106,7 +106,10 @@ async function insert(target: Target, rows: EncodedRows, asked: readonly number[
   return stored.map(of(asked));
 }
 
-/** Writes rows that are stored with other values. One that met a newer version is stale; each is seen to be either. */
+/**
+ * Updates rows that are stored with other values. A row that met a newer version is stale; every row is checked to be
+ * one or the other.
+ */
 async function update(
   target: Target,
   rows: EncodedRows,
@@ -124,9 +127,9 @@ async function update(
 }
 
 /**
- * Stores rows of which some have the same id, as if they came one after the other. The first of each id is inserted;
- * from then on every id is stored, and locked, so what becomes of each row can be told here, and only the version that
- * an id ends with has to be written.
+ * Stores rows of which some share an id, as if they came one after the other. The first row of each id is inserted;
+ * from then on every id is stored and locked, so the outcome of each row can be computed here, and only the last
+ * version of an id has to be written.
  */
 async function storeRepeated(target: Target, rows: EncodedRows): Promise<Outcome[]> {
   const { client, organisationId, type } = target;
@@ -168,7 +171,7 @@ function allRows(count: number): number[] {
   return Array.from({ length: count }, (_, row) => row);
 }
 
-/** From a number among those picked to the number of the row. */
+/** Maps positions among the picked rows to row numbers. */
 function of(picked: readonly number[]): (at: number) => number {
   return (at) => picked[at] as number;
 }
@@ -182,12 +185,12 @@ const referencesOfType = perType((type: UploadType) =>
   })),
 );
 
-/** What names a row in an answer: its id, where it was sent with one. */
+/** The id of a row for an answer; null if it was sent without one. */
 export function idOfRow(type: UploadType, rows: EncodedRows, row: number): string | null {
   return type === 'interactions' ? null : idAt(rows, row);
 }
 
-/** Gives each row that refers to something that does not exist its outcome. */
+/** Sets the outcome of each row with a missing reference. */
 export function failMissing(
   type: UploadType,
   rows: EncodedRows,

@@ -10,15 +10,15 @@ import { created, type Outcome } from '../outcome.ts';
 import type { CheckedBatch } from '../read/batch-builder.ts';
 import { failMissing, type StoredRows } from './store-batch.ts';
 
-/** Where the ids that interactions may refer to are known from. */
+/** The cache of ids that interactions may refer to. */
 export interface KnownReferences {
   readonly known: KnownIds;
   forgetKnown(): void;
 }
 
 /**
- * Stores the interactions of a batch whose references exist, in its transaction. Each is new: none has an id yet, but for
- * those of a replay that were sent with an Idempotency-Key. `givenIds` has these by their index.
+ * Stores the interactions of a batch whose references exist, in its transaction. All are new and get an id here, except
+ * replayed ones that were sent with an Idempotency-Key: `givenIds` has their ids, by index.
  */
 export async function storeInteractions(
   client: Client,
@@ -50,7 +50,7 @@ export async function checkInteractions(
   return outcomes;
 }
 
-/** New ones are of one moment and ascend: the order in which they were sent. */
+/** New ids share one timestamp and ascend in the order sent. */
 function idsFor(given: readonly (string | null)[]): Buffer {
   const nowMs = Date.now();
   const random = viewOf(randomBytes(8 * given.length));

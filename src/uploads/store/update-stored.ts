@@ -5,8 +5,8 @@ import { insertRows, perType, tableOf } from '../../records/tables.ts';
 import type { ResourceType } from '../../registry/resources.ts';
 
 /**
- * Writes records whole over the ones that are stored. An `update` would be the plain word for it, but Citus plans
- * only `insert … select` as one task on the node that has the rows.
+ * Overwrites stored records as a whole. A plain `update` would do, but Citus plans only `insert … select` as one task
+ * on the node that has the rows.
  */
 const replace = perType((type) => {
   const table = tableOf(type);
@@ -18,7 +18,7 @@ const replace = perType((type) => {
   };
 });
 
-/** The same, but never an older version over a newer one: it may have come in since the rows were compared. */
+/** The same, but never an older version over a newer one, which may have arrived since the rows were compared. */
 const update = perType((type) => ({
   name: `update ${type}`,
   text: `${replace(type).text}
@@ -33,7 +33,7 @@ const lock = perType((type) => {
   };
 });
 
-/** Writes records that are stored. Returns whether each was written. */
+/** Updates stored records. Returns whether all of them were written. */
 export async function updateStored(
   client: Client,
   organisationId: string,
@@ -56,7 +56,7 @@ export async function lockStored(
   expectRows(locked, count, 'records to lock');
 }
 
-/** Writes records that are stored and locked. */
+/** Overwrites stored and locked records. */
 export async function replaceLocked(
   client: Client,
   organisationId: string,

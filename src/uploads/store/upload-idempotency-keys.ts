@@ -7,7 +7,7 @@ export interface UploadClaim {
   readonly type: string;
   readonly bodySha256: Buffer;
   readonly now: Date;
-  /** A key claimed before this instant is forgotten, and may be claimed anew. */
+  /** A key claimed before this instant has expired and may be claimed again. */
   readonly forgottenBefore: Date;
 }
 
@@ -17,8 +17,8 @@ export interface UploadHolder {
 }
 
 /**
- * Claims the key for this request; false where another holds it. Either way its row is locked until our transaction ends:
- * of two twins at once, the second waits here for the first.
+ * Claims the key for this request; false if another holds it. Either way its row is locked until our transaction ends:
+ * of two concurrent requests, the second waits here for the first.
  */
 export async function claimForUpload(client: Client, claim: UploadClaim): Promise<boolean> {
   const { rowCount } = await client.query({
@@ -44,7 +44,7 @@ export async function claimForUpload(client: Client, claim: UploadClaim): Promis
   return rowCount === 1;
 }
 
-/** The request that holds a key, if there is one and it is not forgotten. */
+/** The request that holds a key, if there is one and it has not expired. */
 export async function holderOf(
   client: Client,
   claim: Omit<UploadClaim, 'requestId' | 'now'>,
@@ -52,7 +52,7 @@ export async function holderOf(
   return readHolder(client, claim, 'holder of an idempotency key', '');
 }
 
-/** The same, and locks the key: a twin that is at the same batch waits until we have committed. */
+/** The same, and locks the key: a concurrent retry of the same batch waits until we have committed. */
 export async function lockHolder(
   client: Client,
   claim: Omit<UploadClaim, 'requestId' | 'now'>,

@@ -2,16 +2,16 @@ import type { IndexedRows } from '../../postgres/binary/encoded-rows.ts';
 import { type ResourceType, resources } from '../../registry/resources.ts';
 import { type Outcome, stale, unchanged, updated } from '../outcome.ts';
 
-/** One version of a record: a row among others. */
+/** One version of a record: a row. */
 export interface Version {
   readonly rows: IndexedRows;
   readonly row: number;
 }
 
 /**
- * Applies records of one id one after the other, in the order they were sent. PostgreSQL cannot: `on conflict` fails when
- * it meets an id twice in a statement. And keeping only the last would be wrong: with T5 stored, sending T3, then none,
- * then T4 must end at T4, for the second replaced what was stored.
+ * Applies records of one id one after the other, in the order sent. PostgreSQL cannot: `on conflict` fails if an id
+ * occurs twice in a statement. Keeping only the last would be wrong: with T5 stored, sending T3, then none, then T4
+ * must end at T4, because the second replaced the stored one.
  */
 export class Versions {
   readonly #updatedColumn: number;
@@ -21,7 +21,7 @@ export class Versions {
     this.#updatedColumn = Object.keys(resources[type].fields).indexOf('updated');
   }
 
-  /** What becomes of the next record with this id. `againstStored` is what would, were it the first. */
+  /** The outcome of the next record with this id. `againstStored` is its outcome if it is the first. */
   apply(id: string, next: Version, againstStored: Outcome): Outcome {
     const before = this.#last.get(id);
     const outcome = before ? this.#replace(before, next) : againstStored;
@@ -29,7 +29,7 @@ export class Versions {
     return outcome;
   }
 
-  /** The version that an id ended with, if one of those sent. */
+  /** The last version of an id, if it is one of those sent. */
   lastOf(id: string): Version | undefined {
     return this.#last.get(id);
   }
