@@ -21,11 +21,11 @@ import {
 /** Who acts, as the audit log names them. */
 export interface Operator {
   readonly actor: string;
-  /** Of the request that asked for it, where there is one. */
+  /** The id of the HTTP request, if there was one. */
   readonly requestId?: string;
 }
 
-/** A key with what is known of it, the only time that it is seen. */
+/** A key with its details; the only time the key is shown. */
 export interface IssuedKey extends ListedKey {
   readonly key: string;
 }
@@ -45,7 +45,7 @@ export async function createOrganisation(
   });
 }
 
-/** What may be changed about an organisation; what is left out stays as it is. */
+/** The changes to an organisation; omitted fields stay as they are. */
 export type OrganisationChange = Partial<
   Omit<Organisation, 'organisation_id' | 'slug' | 'created_at' | 'suspended_at'>
 > & { readonly suspended?: boolean };
@@ -72,7 +72,7 @@ export async function changeOrganisation(
   });
 }
 
-/** What was done, by what it changed: nothing, where everything is as it was. */
+/** The audit entries for a change; none if nothing changed. */
 function actsOf(old: Organisation, changed: Organisation): [act: string, details: Record<string, unknown>][] {
   const { name, suspended_at, organisation_id: _, slug: __, created_at: ___, ...limits } = changed;
   const acts: [string, Record<string, unknown>][] = [];
@@ -94,7 +94,7 @@ export interface KeyWanted {
   readonly expiresAt: Date | null;
 }
 
-/** Makes a key and stores its hash. What is returned is the only time the key is seen. */
+/** Makes a key and stores its hash. The key is returned only here. */
 export async function issueKey(pool: Pool, by: Operator, wanted: KeyWanted): Promise<IssuedKey> {
   return inTransaction(pool, async (client) => {
     const issued = await insertKey(client, by, wanted, null);
@@ -106,8 +106,8 @@ export async function issueKey(pool: Pool, by: Operator, wanted: KeyWanted): Pro
 }
 
 /**
- * Issues a successor with the same permissions and label and lets the old key end after the grace; both work meanwhile.
- * Undefined if the old one is not in use.
+ * Issues a successor with the same permissions and label; the old key expires after the grace period, and both work
+ * meanwhile. Undefined if the old key is not in use.
  */
 export async function rotateKey(
   pool: Pool,
@@ -125,7 +125,7 @@ export async function rotateKey(
   });
 }
 
-/** Undefined if there is no such key. One that is revoked already stays as it is. */
+/** Undefined if there is no such key. Revoking a key twice changes nothing. */
 export async function revokeKey(pool: Pool, by: Operator, keyId: string): Promise<ListedKey | undefined> {
   return inTransaction(pool, async (client) => {
     const revoked = await revokeApiKey(client, keyId);

@@ -7,13 +7,13 @@ import { type AuditEntry, insertAuditEntry } from './audit-log.ts';
 export interface Repeated {
   readonly revokedKeys: number;
   readonly suspendedOrganisations: number;
-  /** Keys that were issued after the moment of recovery: nobody can bring them back. */
+  /** Keys issued after the restored moment: they cannot be recovered. */
   readonly lostKeys: readonly string[];
 }
 
 /**
- * Repeats the revocations, the ends of rotated keys and the suspensions in the audit log of the database before the
- * restore. Those that the restored one knows already change nothing.
+ * Repeats the revocations, rotations and suspensions in the audit log of the database before the restore. Those that
+ * the restored database already knows change nothing.
  */
 export async function repeatActs(
   pool: Pool,
@@ -23,7 +23,7 @@ export async function repeatActs(
   let revokedKeys = 0;
   const lostKeys: string[] = [];
   const suspended = new Map<string, boolean>();
-  // They are listed with the newest first.
+  // The log lists the newest first.
   for (const { act, key_id, organisation, at, details } of entries.toReversed()) {
     if (act === 'key.issue' && key_id && !(await isThere(pool, key_id))) lostKeys.push(key_id);
     if (act === 'key.rotate' && !(await isThere(pool, String(details.successor))))
@@ -43,8 +43,8 @@ export async function repeatActs(
 }
 
 /**
- * Whether the log begins before the moment that was restored: its oldest entry is in the restored log too. Otherwise it
- * lacks entries, or is that of another database.
+ * Whether the log begins before the restored moment: its oldest entry must be in the restored log too. Otherwise it
+ * lacks entries, or belongs to another database.
  */
 export async function reachesBack(pool: Pool, entries: readonly AuditEntry[]): Promise<boolean> {
   const { audit_id, act } = entries.at(-1) ?? { audit_id: null, act: null };
@@ -77,10 +77,10 @@ async function endKey(pool: Pool, by: Operator, keyId: string, graceMs: number):
   });
 }
 
-/** For a restore after which nobody can say which keys were revoked meanwhile. */
+/** For a restore where it is unknown which keys were revoked meanwhile. */
 export async function revokeAllKeys(pool: Pool, { actor }: Operator): Promise<number> {
   return inTransaction(pool, async (client) => {
-    // An entry for each key, so that the log of this database can be repeated as well.
+    // One audit entry per key, so that this database's log can be repeated as well.
     const { rowCount } = await client.query(
       `with revoked as (
          update api_keys set revoked_at = now() where revoked_at is null returning organisation_id, key_id
@@ -93,7 +93,7 @@ export async function revokeAllKeys(pool: Pool, { actor }: Operator): Promise<nu
   });
 }
 
-/** From now on keys are given out again. */
+/** From now on the database gives out keys again. */
 export async function confirmRestore(pool: Pool, { actor }: Operator): Promise<void> {
   await inTransaction(pool, async (client) => {
     const { rows } = await client.query<{ target: string }>(

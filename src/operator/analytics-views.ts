@@ -5,12 +5,12 @@ import type { Field } from '../registry/fields.ts';
 import { interaction } from '../registry/interaction.ts';
 import { type Resource, type ResourceType, resources, resourceTypes } from '../registry/resources.ts';
 
-/** What analysts may read: one view for each record type, made from the registry, and a few that are written here. */
+/** A view for analysts: one per record type, made from the registry, and a few that are written here. */
 export interface View {
   readonly name: string;
   readonly about: string;
   readonly columns: readonly Column[];
-  /** The table whose rows it shows, called `r`, and what is joined to it. */
+  /** The table whose rows it shows, as `r`, and its joins. */
   readonly from: string;
 }
 
@@ -18,7 +18,7 @@ export interface Column {
   readonly name: string;
   readonly type: string;
   readonly about: string;
-  /** Its value in SQL. */
+  /** An SQL expression. */
   readonly value: string;
 }
 
@@ -71,7 +71,7 @@ function recordsOf(type: ResourceType): View {
   };
 }
 
-/** A left join by the whole primary key adds no row, and is not made where none of its columns is asked for. */
+/** A left join on the whole primary key adds no rows, and PostgreSQL omits it if none of its columns is selected. */
 function joined(table: string, alias: string, id: string, on: string): string {
   return `left join public.${table} ${alias} on ${alias}.organisation_id = r.organisation_id and ${alias}.${id} = ${on}`;
 }
@@ -124,7 +124,7 @@ const transactions: View = {
     ) k on k.organisation_id = r.organisation_id and k.shop_id = r.shop_id`,
 };
 
-/** `event_timestamp` is left out: it is `event_time` as it was sent, a number or a text. */
+/** Leaves out `event_timestamp`: it is `event_time` as it was sent, a number or a text. */
 const { event_timestamp: _, ...interactionFields } = interaction;
 const interactions: View = {
   name: 'interactions',
@@ -210,7 +210,7 @@ const freshness: View = {
   from: 'public.record_counts r',
 };
 
-/** Views stay simple: joins by the organisation and an id are what Citus can do on each node. */
+/** Views stay simple: Citus can join by organisation and id on each node. */
 export const views: readonly View[] = [
   interactions,
   ...resourceTypes.map((type) => (type === 'transactions' ? transactions : recordsOf(type))),
@@ -219,9 +219,9 @@ export const views: readonly View[] = [
 ];
 
 /**
- * The schemas, each with which rows its views show. A barrier keeps what an analyst writes, a function or a division by
- * zero, from being computed on a row before the row has passed the filter. The organisation is a scalar subquery, which
- * PostgreSQL runs once and looks up in an index like a constant; a function would run for every row.
+ * The schemas, and the rows that their views show. The security barrier keeps an analyst's own expressions, such as a
+ * function or a division by zero, from running on rows that the filter hides. The organisation is a scalar subquery,
+ * which PostgreSQL runs once and uses like a constant in an index; a function would run for every row.
  */
 const schemas = [
   {
@@ -234,7 +234,10 @@ const schemas = [
 
 const literal = (text: string) => `'${text.replaceAll("'", "''")}'`;
 
-/** A view that only gains columns at its end is replaced, with all that was built on it; another is made anew. */
+/**
+ * A view that only gains columns at its end is replaced, and views built on it stay; any other change drops and
+ * recreates it.
+ */
 function statementsOf({ name, about, columns, from }: View): string[] {
   const selected = columns.map((column) => `${column.value} as ${quote(column.name)}`).join(', ');
   return schemas.flatMap(({ schema, options, where }) => {
@@ -257,8 +260,8 @@ function statementsOf({ name, about, columns, from }: View): string[] {
 }
 
 /**
- * Makes the views as they are described here, unless they are so already: to replace a view is to wait for whoever reads
- * it. The comment of the schema says which they are.
+ * Makes the views, unless they are up to date: replacing a view waits for its readers. The comment of the schema has a
+ * hash of their definitions.
  */
 export async function makeViews(client: Client): Promise<void> {
   const statements = views.flatMap(statementsOf);

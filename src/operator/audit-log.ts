@@ -35,7 +35,7 @@ export async function listAuditEntries(
   organisationId: string | null,
   count: number,
 ): Promise<AuditEntry[]> {
-  // Only the condition that is meant, and the limit as a number: see `listApiKeys`.
+  // Only the condition in use, and the limit as a literal: see `listApiKeys`.
   const ofOrganisation = organisationId === null ? '' : 'where a.organisation_id = $1';
   const { rows } = await pool.query<AuditEntry>(
     `select a.audit_id, ${isoTime('a.at')} as at, a.actor, a.act, o.slug as organisation, a.key_id, a.request_id, a.details

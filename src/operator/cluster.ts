@@ -7,7 +7,7 @@ export interface ClusterNode {
   readonly node: string;
   readonly is_coordinator: boolean;
   readonly is_active: boolean;
-  /** Parts of the organisations; each is a table of its own for every table. */
+  /** The number of shards; each has a table of its own for every distributed table. */
   readonly shards: number;
   readonly bytes: number;
 }
@@ -15,12 +15,12 @@ export interface ClusterNode {
 export interface PlacedOrganisation {
   readonly organisation: string;
   readonly records: number;
-  /** The number of the part that it is in. */
+  /** The id of its shard. */
   readonly shard: string;
   readonly node: string;
-  /** Of the whole shard, with what other organisations have in it. */
+  /** The size of the whole shard, including other organisations. */
   readonly bytes: number;
-  /** How many organisations the shard has, this one among them. */
+  /** How many organisations share the shard, including this one. */
   readonly organisations: number;
 }
 
@@ -30,17 +30,14 @@ export interface Cluster {
   readonly largest: readonly PlacedOrganisation[];
 }
 
-/** Throws where the tables of this database are not distributed. */
+/** Throws if the tables are not distributed. */
 export async function refuseUndistributed(coordinator: Coordinator): Promise<void> {
   await refuseOther(coordinator);
   if (!(await isDistributed(coordinator)))
     throw new ClusterRefused('the tables are not distributed; run intake-server distribute first');
 }
 
-/**
- * The shards of `tenants`, each with its node and the bytes of all that is colocated with it. Tables are found by the
- * smallest hash of a shard, which colocated shards have in common.
- */
+/** The shards of `tenants` with their nodes. Colocated shards of other tables have the same smallest hash. */
 const places = `
   select t.shardid as shard, t.shardminvalue, n.nodename || ':' || n.nodeport as node, n.nodename, n.nodeport
   from pg_dist_shard t join pg_dist_placement p using (shardid)
@@ -77,7 +74,7 @@ async function largestOrganisations(
     `select organisation_id, sum(records)::bigint as records from record_counts
      group by organisation_id order by 2 desc, 1 limit ${limits.clusterOrganisationsShown}`,
   );
-  // Apart from the counts, for Citus does not join what is distributed to what is local here.
+  // Separate queries, because Citus does not join distributed and local tables here.
   const { rows: named } = await coordinator.query<{ organisation_id: string; slug: string; shard: string }>(
     `select organisation_id, slug, get_shard_id_for_distribution_column('tenants', organisation_id) as shard
      from organisations where organisation_id = any ($1)`,
@@ -102,16 +99,16 @@ async function largestOrganisations(
   });
 }
 
-/** Where an organisation is, and where it is to go. */
+/** A planned move of an organisation's shard. */
 export interface Move {
   readonly shard: string;
   readonly from: string;
   readonly organisations: number;
-  /** The statement that moves the shard, with all that is colocated with it. */
+  /** Moves the shard, and all shards colocated with it. */
   readonly statement: string;
 }
 
-/** Throws `ClusterRefused` where it cannot be moved there; undefined where it is there already. */
+/** Throws `ClusterRefused` if it cannot be moved there; undefined if it is already there. */
 export async function planMove(
   coordinator: Coordinator,
   slug: string,
@@ -151,7 +148,7 @@ export async function planMove(
   };
 }
 
-/** How far a move is: bytes that have arrived, of how many. Undefined where none is under way. */
+/** The progress of a move in bytes; undefined if none is under way. */
 export async function moveProgress(
   coordinator: Coordinator,
 ): Promise<{ readonly arrived: number; readonly bytes: number; readonly status: string } | undefined> {

@@ -2,27 +2,27 @@ import { limits } from '../limits.ts';
 import { schemaState } from '../postgres/schema-state.ts';
 
 /**
- * Spreads the data over the nodes of a Citus cluster, by organisation. `tenants` goes first, and every other table of an
- * organisation's data is colocated with it: whatever an organisation has is on one node.
+ * Distributes the data over the nodes of a Citus cluster by organisation. `tenants` goes first, and every other table
+ * of an organisation's data is colocated with it, so everything an organisation has is on one node.
  */
 
-/** Why nothing was distributed, or moved, and what to do, for the operator to read. */
+/** Why nothing was distributed or moved, and what to do, for the operator. */
 export class ClusterRefused extends Error {}
 
-/** The one connection of the command, to the coordinator, without a timeout for statements. */
+/** The command's connection to the coordinator, without a statement timeout. */
 export interface Coordinator {
   query<R extends object>(text: string, values?: unknown[]): Promise<{ rows: R[] }>;
 }
 
-/** Tables that have an organisation's id and stay on the coordinator: they are asked before the organisation is known. */
+/** Tables with an organisation's id that stay on the coordinator: they are read before the organisation is known. */
 const local = ['organisations', 'api_keys', 'audit_log', 'analysts'];
 
-/** A process below this level names `organisations` where statements have to name `tenants`. */
+/** Older processes use `organisations` where statements on Citus must use `tenants`. */
 const oldestCode = 13;
 
 /**
- * The statements that are still to be run, in their order; none where all is done. Each is a transaction of its own, so
- * that a run that was interrupted is continued by the next.
+ * The statements that remain to be run, in order; none if all is done. Each is its own transaction, so the next run
+ * continues an interrupted one.
  */
 export async function distributionSteps(
   coordinator: Coordinator,
@@ -48,12 +48,12 @@ export async function distributionSteps(
       `update schema_compatibility set oldest_code = ${oldestCode} where oldest_code < ${oldestCode}`,
     );
   for (const { name, has_key } of remaining) {
-    // Without a key a shard could not be moved while it is written to.
+    // Without a key, a shard could not be moved while it is written to.
     if (!has_key) steps.push(`alter table ${name} replica identity full`);
     const where = name === 'tenants' ? `shard_count => ${shards}` : `colocate_with => 'tenants'`;
     steps.push(`select create_distributed_table('${name}', 'organisation_id', ${where})`);
   }
-  // The rows are copied, and their originals stay on the coordinator's disk until they are removed.
+  // The rows are copied, and the originals stay on the coordinator's disk until they are truncated.
   const left = await tablesWithLocalRows(
     coordinator,
     remaining.map(({ name }) => name),
@@ -61,7 +61,7 @@ export async function distributionSteps(
   return [...steps, ...left.map((name) => `select truncate_local_data_after_distributing_table('${name}')`)];
 }
 
-/** Of the tables that are distributed, or are about to be, and of their partitions: those with rows on the coordinator. */
+/** The tables, distributed or about to be, that have rows on the coordinator, partitions included. */
 async function tablesWithLocalRows(
   coordinator: Coordinator,
   remaining: readonly string[],
@@ -78,7 +78,7 @@ async function tablesWithLocalRows(
   return rows.map(({ name }) => name);
 }
 
-/** Throws `ClusterRefused` where the tables cannot be distributed, over so many shards if a number is given. */
+/** Throws `ClusterRefused` if the tables cannot be distributed, or not over the given number of shards. */
 export async function refuseDistribution(coordinator: Coordinator, shards?: number): Promise<void> {
   await refuseOther(coordinator);
   const state = await schemaState(coordinator);
@@ -99,7 +99,7 @@ export async function refuseDistribution(coordinator: Coordinator, shards?: numb
   if (before === 0) await refuseServing(coordinator);
 }
 
-/** Throws where this is not the coordinator of a cluster with workers. */
+/** Throws if this is not the coordinator of a cluster with workers. */
 export async function refuseOther(coordinator: Coordinator): Promise<void> {
   const { rows: extensions } = await coordinator.query("select from pg_extension where extname = 'citus'");
   if (extensions.length === 0)
@@ -131,7 +131,7 @@ async function refuseLogin(coordinator: Coordinator): Promise<void> {
     );
 }
 
-/** Every worker must be reached as this login, and every node be able to take part in moving a shard. */
+/** Checks that this login reaches every worker, and that every node supports moving shards. */
 async function refuseNodes(coordinator: Coordinator): Promise<void> {
   const asked = `current_setting('wal_level') || ' ' || (current_setting('extra_float_digits')::integer > 0)`;
   const { rows } = await coordinator.query<{ node: string; is_reached: boolean; answer: string }>(
@@ -157,7 +157,7 @@ async function refuseNodes(coordinator: Coordinator): Promise<void> {
   }
 }
 
-/** A process that has prepared its statements for plain PostgreSQL would fail on Citus until it is restarted. */
+/** A process with statements prepared for plain PostgreSQL would fail on Citus until it is restarted. */
 async function refuseServing(coordinator: Coordinator): Promise<void> {
   const { rows } = await coordinator.query<{ sessions: number }>(
     `select count(*)::integer as sessions from pg_stat_activity
@@ -170,7 +170,6 @@ async function refuseServing(coordinator: Coordinator): Promise<void> {
     );
 }
 
-/** True where the tables of this database are distributed. */
 export async function isDistributed(coordinator: Coordinator): Promise<boolean> {
   const { rows: extensions } = await coordinator.query("select from pg_extension where extname = 'citus'");
   if (extensions.length === 0) return false;

@@ -41,7 +41,7 @@ export async function findOrganisation(
   return rows[0];
 }
 
-/** A page of them, in the order of their slugs. */
+/** A page, ordered by slug. */
 export async function listOrganisations(
   pool: Pool,
   after: string | null,
@@ -58,7 +58,7 @@ export type ChangedOrganisation = Omit<Organisation, 'slug' | 'created_at' | 'su
   readonly suspended: boolean;
 };
 
-/** Stores everything that may change about it. One that is suspended already is so since the first time. */
+/** Stores all fields that may change. An organisation that is already suspended keeps its first time. */
 export async function updateOrganisation(
   client: Client,
   organisation: ChangedOrganisation,

@@ -34,9 +34,9 @@ const grants: Readonly<Record<string, readonly string[]>> = {
     'execute on function keys_can_be_trusted',
     'select, insert, update, delete on analysts',
   ],
-  // Only the views: what they show of a table is all that an analyst sees of it.
+  // Only the views: analysts see no more of a table than its view shows.
   intake_read: ['usage on schema public, analytics', 'select on all tables in schema analytics'],
-  // Also what the views read, of which they hide no row: Citus reads it with the rights of who asks.
+  // Also the tables behind the views, which hide no rows: Citus reads them with the rights of the caller.
   intake_read_all: [
     'usage on schema public, analytics_all',
     'select on all tables in schema analytics_all',
@@ -45,12 +45,12 @@ const grants: Readonly<Record<string, readonly string[]>> = {
   ],
 };
 
-/** Makes the views and, where it may, the roles; grants each that exists what it needs. Returns those that are missing. */
+/** Makes the views and, if it may, the roles; grants each existing role its rights. Returns the missing roles. */
 export async function grantRoles(client: Client): Promise<string[]> {
-  // Two at once would grant over each other.
+  // Two processes would overwrite each other's grants.
   await client.query(`select pg_advisory_xact_lock(hashtext('intake roles'))`);
   const roles = Object.keys(grants);
-  // All of them first: Citus makes no role in a transaction that has granted something.
+  // Roles first: Citus creates no role in a transaction that has granted something.
   for (const role of await missingOf(client, roles)) await client.query(createRole(role));
   await makeViews(client);
   const missing = await missingOf(client, roles);
@@ -67,7 +67,7 @@ async function missingOf(client: Client, roles: readonly string[]): Promise<stri
   return rows.map(({ role }) => role);
 }
 
-/** Another database of the same cluster may have it already, or be making it at this moment. */
+/** Another database of the same cluster may have created it already, or be creating it now. */
 function createRole(role: string): string {
   return `do $$ begin
     create role ${role} nologin;
@@ -75,7 +75,7 @@ function createRole(role: string): string {
   end $$`;
 }
 
-/** What the role that is logged in may do beyond serving, as ends of the sentence "it …". */
+/** Rights of the current role beyond what serving needs, as endings of the sentence "it …". */
 export async function surplusRights(pool: Pool): Promise<string[]> {
   const { rows } = await pool.query<{ rights: string[] }>(`
     select case when r.rolsuper then array['is a superuser'] else array_remove(array[
@@ -94,7 +94,7 @@ export async function surplusRights(pool: Pool): Promise<string[]> {
   return rows[0]?.rights ?? [];
 }
 
-/** Whether the role that is logged in may do what the service does; of its rights, one that no other role has. */
+/** Whether the current role may serve, judged by a right that no other role has. */
 export async function mayServe(pool: Pool): Promise<boolean> {
   const { rows } = await pool.query<{ may: boolean }>(
     `select has_table_privilege('receipt_batches', 'insert') as may`,
@@ -102,7 +102,7 @@ export async function mayServe(pool: Pool): Promise<boolean> {
   return rows[0]?.may === true;
 }
 
-/** Whether the role that is logged in may do what the admin API does. */
+/** Whether the current role may do what the admin API does. */
 export async function mayAdminister(pool: Pool): Promise<boolean> {
   const { rows } = await pool.query<{ may: boolean }>(`
     select has_table_privilege('api_keys', 'insert') and has_table_privilege('organisations', 'insert')
@@ -110,7 +110,7 @@ export async function mayAdminister(pool: Pool): Promise<boolean> {
   return rows[0]?.may === true;
 }
 
-/** What the role that is logged in is set to, where the service cannot set it for its sessions. */
+/** Settings of the current role, for connections whose sessions the service cannot configure. */
 export async function roleSettings(
   pool: Pool,
 ): Promise<{ readonly missingTimeouts: readonly string[]; readonly roundsDoubles: boolean }> {

@@ -2,7 +2,10 @@ import { allPermissions, isPermission, type Permission } from '../keys/permissio
 import { limits } from '../limits.ts';
 import { type Field, type Problem, text } from '../registry/fields.ts';
 
-/** What an operator may ask for, the same on the command line and over HTTP. A rule says undefined if it is kept. */
+/**
+ * The rules for an operator's input, the same on the command line and over HTTP. A rule returns undefined if the input
+ * is valid.
+ */
 
 const slugPattern = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
 
@@ -20,19 +23,19 @@ export function permissionProblem(permission: string): string | undefined {
     : `must be one of ${allPermissions.join(', ')} or data:write:<type>`;
 }
 
-/** Each once: said twice it means no more. */
+/** Without duplicates. */
 export function permissionsOf(given: readonly string[]): Permission[] {
   return [...new Set(given)] as Permission[];
 }
 
-/** No control characters and no separators of lines; written so that every dialect of patterns reads it. */
+/** No control characters or line separators; written so that every regular-expression dialect reads it. */
 const oneLine = '^[^\\u0000-\\u001f\\u007f-\\u009f\\u2028\\u2029]*$';
 const oneLinePattern = new RegExp(oneLine);
 
 export const organisationName = line(limits.organisationNameCodePointsMax);
 export const keyLabel = line(limits.keyLabelCodePointsMax);
 
-/** Text that is listed among others, so it must not break its line. */
+/** Text that is shown in lists, so it must be one line. */
 function line(codePointsMax: number): Field {
   const field = text({ codePointsMax });
   const read = (value: unknown) =>
@@ -45,7 +48,7 @@ const hasControls: Problem = {
   message: 'must be one line, without control characters',
 };
 
-/** What may be set for one organisation, and in which range. */
+/** The limits that can be set per organisation, and their ranges. */
 export const organisationLimits = {
   requests_per_second_max: { minimum: 1, maximum: 1_000_000 },
   interactions_per_second_max: { minimum: 1, maximum: 1_000_000 },
