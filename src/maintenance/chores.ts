@@ -11,7 +11,7 @@ import { purgeKinds, purgeRejections } from '../rejections/purge-rejections.ts';
 import { countAllRejections } from '../rejections/rejection-kinds.ts';
 import type { Chore } from './maintenance.ts';
 
-/** Counts what the leader's metrics tell of all organisations. */
+/** Counts for the leader's metrics, over all organisations. */
 export function counting(
   pool: Pool,
   tell: (state: { readonly rejectionsOpen?: number; readonly partitionsAheadDays?: number }) => void,
@@ -19,13 +19,13 @@ export function counting(
   return [
     {
       name: 'count rejections',
-      // It reads a few rows for each organisation there is.
+      // It reads a few rows per organisation.
       everyMs: limits.maintenanceIntervalMs,
       run: async () => tell({ rejectionsOpen: await countAllRejections(pool) }),
     },
     {
       name: 'count partitions ahead',
-      // One row, and an alert about it must not go on for an hour after the partitions are there.
+      // It reads one row, and an alert must not last an hour after the partitions were made.
       everyMs: limits.maintenanceRetryMs,
       run: async () => tell({ partitionsAheadDays: await daysAhead(pool) }),
     },

@@ -2,12 +2,12 @@ import { randomUUID } from 'node:crypto';
 import { limits } from '../limits.ts';
 import type { Pool } from '../postgres/pool.ts';
 
-/** Elects one process among all that use the database. The lease of one that was killed ends by itself. */
+/** Elects one process among all that use the database. The lease of a killed process expires. */
 export class Lease {
   readonly #pool: Pool;
   readonly #name: string;
   readonly #holder = randomUUID();
-  /** By this process's own count of time, from before PostgreSQL was asked: never later than PostgreSQL has it. */
+  /** On this process's monotonic clock, counted from before the query, so never later than in PostgreSQL. */
   #heldUntilMs = 0;
 
   constructor(pool: Pool, name: string) {
@@ -31,7 +31,7 @@ export class Lease {
     this.#heldUntilMs = rowCount === 1 ? askedMs + limits.leaseMs : 0;
   }
 
-  /** Another process need not wait for it to end. */
+  /** Lets another process take over without waiting for the lease to expire. */
   async release(): Promise<void> {
     this.#heldUntilMs = 0;
     await this.#pool.query('update leases set ends_at = now() where name = $1 and holder = $2', [

@@ -3,19 +3,19 @@ import { limits } from '../limits.ts';
 import type { Pool } from '../postgres/pool.ts';
 import { Lease } from './lease.ts';
 
-/** Something to be done now and then, by one process. It may be run by two for a moment, and must bear that. */
+/** A task that one process runs regularly. Two may run it for a moment, and it must tolerate that. */
 export interface Chore {
   readonly name: string;
   readonly everyMs: number;
-  /** Others do not wait for it. */
+  /** Runs beside the other chores. */
   readonly isLong?: boolean;
-  /** Ends soon where the process is stopping; the rest is for whoever is elected next. */
+  /** Ends early if the process is stopping; the next leader does the rest. */
   run(stopping?: AbortSignal): Promise<void>;
 }
 
 export interface MaintenanceLog {
   elected(): void;
-  /** The election was held: the database can be used. */
+  /** The election succeeded, so the database can be used. */
   held(): void;
   done(chore: string): void;
   failed(chore: string, error: unknown): void;
@@ -26,7 +26,7 @@ export interface Maintenance {
   stop(): Promise<void>;
 }
 
-/** Does the chores while this process is the one elected to, long ones beside the others. */
+/** Runs the chores while this process is the leader, long ones beside the others. */
 export function startMaintenance(pool: Pool, chores: readonly Chore[], log: MaintenanceLog): Maintenance {
   const lease = new Lease(pool, 'maintenance');
   const stopping = new AbortController();
@@ -69,7 +69,7 @@ async function keepWorking(
 ): Promise<void> {
   const dueMs = new Map<Chore, number>();
   while (!stopping.aborted) {
-    // A process that is elected begins with everything, for it does not know what the one before has done.
+    // A new leader runs everything, because it does not know what the previous one has done.
     if (!lease.isHeld) dueMs.clear();
     for (const chore of chores) {
       if (!lease.isHeld || stopping.aborted || performance.now() < (dueMs.get(chore) ?? 0)) continue;
