@@ -259,8 +259,8 @@ export const limits = {
   // A Citus cluster
 
   /**
-   * The number of parts that organisations are spread over: enough for 8 to 16 workers. Each part has a table of its
-   * own for every table and every day of interactions, so a year takes 12,000 tables; with 128 it would be 47,000.
+   * The number of shards: enough for 8 to 16 workers. Each has a table of its own for every distributed table and every
+   * day of interactions, so a year takes 12,000 tables; with 128 shards it would be 47,000.
    */
   clusterShards: 32,
   clusterShardsMax: 1_024,

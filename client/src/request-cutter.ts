@@ -5,7 +5,7 @@ import { limits } from './limits.ts';
 
 /** The records of one request. `I` is how the caller identifies a record. */
 export interface Cut<I> {
-  /** The position of its first record among all, and of the one after its last. */
+  /** The index of its first record among all, and of the one after its last. */
   readonly first: number;
   readonly end: number;
   readonly items: readonly I[];

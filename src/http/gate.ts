@@ -26,7 +26,7 @@ export interface Admitted {
   readonly query: Query;
 }
 
-/** Told as soon as it is known, even if the request is refused later. */
+/** Called as soon as each is known, even if the request is refused later. */
 export interface Seen {
   principal(principal: Principal): void;
   limits(headers: LimitHeaders): void;

@@ -38,12 +38,11 @@ export function insertStatement(organisationId: string, arrays: readonly Buffer[
   return { name: 'insert interactions', text: insertText, values: [organisationId, ...arrays] };
 }
 
-/** Writes one. */
 export async function insertInteraction(client: Client, added: NewInteraction): Promise<void> {
   await insertEncoded(client, added.organisationId, { count: 1, arrays: arraysOf([added]) });
 }
 
-/** Writes rows that are arrays already: the ids, the fields in the registry's order, and the time of the event. */
+/** Writes rows that are already encoded: the ids, the fields in the registry's order, and the time of the event. */
 export async function insertEncoded(
   client: Client,
   organisationId: string,
@@ -82,7 +81,6 @@ export function storedForm({ interactionId, row }: NewInteraction): StoredIntera
   return stored;
 }
 
-/** The columns of one that is read. */
 export const selected = ['interaction_id', ...fields].join(', ');
 
 export async function findInteraction(

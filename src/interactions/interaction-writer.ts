@@ -19,7 +19,7 @@ import { arraysOf, insertStatement, type NewInteraction } from './interaction-ro
 import { KnownIds } from './known-ids.ts';
 import { isMissing, missingAmong, referencedBy } from './look-up-references.ts';
 
-/** Those of one organisation, which share a statement. */
+/** Interactions of one organisation, which share a statement. */
 interface Group {
   readonly organisationId: string;
   readonly waiting: readonly Waiting[];
@@ -30,7 +30,7 @@ interface Waiting {
   /** True once it is committed, false if its item or student does not exist. */
   readonly resolve: (written: boolean) => void;
   readonly reject: (error: unknown) => void;
-  /** Where its request is in its trace. */
+  /** The trace context of its request. */
   readonly caller: Traces['current'];
 }
 
@@ -54,9 +54,9 @@ export class InteractionWriter {
   #known = new KnownIds();
   readonly #waiting = new Map<string, Waiting[]>();
   #waitingCount = 0;
-  /** Those that wait and those that are being written. */
+  /** How many are in the queue or being written. */
   #count = 0;
-  /** How many flushes are under way to each node; undefined is the coordinator, or the only server there is. */
+  /** How many flushes are under way to each node; undefined is the coordinator or the only server. */
   readonly #writing = new Map<string | undefined, number>();
   #scheduled = false;
 
@@ -71,7 +71,6 @@ export class InteractionWriter {
     this.#onFlush = onFlush;
   }
 
-  /** Those in the queue and those that are being written. */
   get waiting(): number {
     return this.#count;
   }
@@ -160,7 +159,7 @@ export class InteractionWriter {
     }
   }
 
-  /** Returns those that were not written, for their item or their student does not exist. */
+  /** Returns those that were not written because their item or student does not exist. */
   #insert(node: string | undefined, groups: readonly Group[]): Promise<ReadonlySet<NewInteraction>> {
     const inserting =
       node === undefined ? this.#insertInOneExchange(groups) : this.#insertOnCluster(node, groups);

@@ -26,7 +26,7 @@ export interface PlacedOrganisation {
 
 export interface Cluster {
   readonly nodes: readonly ClusterNode[];
-  /** Those with the most records. */
+  /** The organisations with the most records. */
   readonly largest: readonly PlacedOrganisation[];
 }
 

@@ -4,14 +4,14 @@ import { resourceTypes } from '../registry/resources.ts';
 import { makeViews } from './analytics-views.ts';
 
 /**
- * Who may do what in the database: the service what it does and no more, the admin API and the command line what
- * concerns organisations and keys. Both are roles that nobody logs in as; logins are made members of them.
+ * The rights of each role in the database: the service gets only what it needs, the admin API and the command line what
+ * concerns organisations and keys. Nobody logs in as these roles; logins are made members of them.
  */
 const grants: Readonly<Record<string, readonly string[]>> = {
   intake_serve: [
     'usage on schema public',
     'select on tenants',
-    // For the version before, which runs beside this one during an upgrade.
+    // For the previous version, which runs beside this one during an upgrade.
     'select (organisation_id) on organisations',
     ...resourceTypes.map((type) => `select, insert, update on ${tableOf(type).name}`),
     'select, insert on interactions, receipt_batches',

@@ -20,7 +20,7 @@ export interface AskedPage {
   readonly limit: number;
 }
 
-/** A page of an organisation's rows that equal the filter, the newest first, and the cursor of the next page. */
+/** A page of an organisation's rows that match the filter, the newest first, and the cursor of the next page. */
 export async function newestFirst<R extends QueryResultRow>(
   pool: Pool,
   { name, id, columns }: TimedTable,

@@ -5,9 +5,9 @@ import { type StatementEvents, timeStatements } from './timed-statements.ts';
 import { UnnamedClient } from './unnamed-client.ts';
 
 export type Client = pg.PoolClient;
-/** Where statements can be run. */
+/** Anything that can run statements. */
 export type Pool = Pick<pg.Pool, 'connect' | 'query'>;
-/** One that whoever has made it ends. */
+/** A pool that its creator closes. */
 export type OwnPool = pg.Pool;
 
 /** Types that JavaScript would distort (instants, days, decimals) stay text. */
@@ -26,10 +26,10 @@ export function createPool(
   const pool = new pg.Pool({
     connectionString: config.databaseUrl,
     max: config.databaseConnectionsMax,
-    // A new connection has to log in and prepare its statements; what comes in a burst should not wait for that.
+    // A new connection has to log in and prepare its statements; a burst should not wait for that.
     idleTimeoutMillis: limits.databaseIdleMs,
     connectionTimeoutMillis: Math.min(limits.databaseConnectTimeoutMs, config.databaseTimeoutMs),
-    // The server ends a slow statement itself; this one is for a server that has stopped answering altogether.
+    // The server ends a slow statement itself; this is for a server that has stopped answering.
     query_timeout: config.databaseTimeoutMs + limits.databaseGraceMs,
     application_name: 'intake-server',
     ...(config.databasePooler ? pooled : ownSessions(config.databaseTimeoutMs, plansOnce)),
@@ -50,7 +50,7 @@ export function createPool(
   return pool;
 }
 
-/** How PostgreSQL writes instants, days and doubles must not depend on what a database or a role is set to. */
+/** The text form of instants, days and doubles must not depend on the settings of the database or the role. */
 function ownSessions(timeoutMs: number, plansOnce: boolean | undefined): pg.PoolConfig {
   return {
     statement_timeout: timeoutMs,
@@ -110,7 +110,7 @@ const unavailableStates = new Set([
 /** SQLSTATE classes: connection, authorisation, insufficient resources (disk full among them), system error. */
 const unavailableClasses = new Set(['08', '28', '53', '58']);
 
-/** True where it is the database that is at fault and not the statement: the same request may succeed later. */
+/** True if the fault is the database's and not the statement's: the same request may succeed later. */
 export function isUnavailable(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   // A host with several addresses, each of which was tried.
@@ -129,7 +129,7 @@ export function isUnavailable(error: unknown): boolean {
   );
 }
 
-/** True where PostgreSQL answered, and does not know the user, the password or the database. */
+/** True if PostgreSQL answered that it does not know the user, the password or the database. */
 export function isRefusedLogin(error: unknown): boolean {
   return error instanceof pg.DatabaseError && /^(28|3D000)/.test(error.code ?? '');
 }
@@ -149,7 +149,7 @@ export function leavesOutcomeOpen(error: unknown): boolean {
 const workerNotConnected =
   /^connection to the remote node .*(connection refused|timeout expired|timed out|could not translate|no route to host|unreachable|starting up|shutting down)/is;
 
-/** Notes that COMMIT was answered with ROLLBACK after this error: nothing is stored, whatever the error says. */
+/** Marks an error after which COMMIT was answered with ROLLBACK: nothing is stored, whatever the error says. */
 export function noteRolledBack(error: unknown): void {
   if (error instanceof Error) Object.assign(error, { isRolledBack: true });
 }
@@ -160,7 +160,7 @@ export function isLockTimeout(error: unknown): boolean {
   return code === '55P03' || code === '57014';
 }
 
-/** True where a row with the same primary key, or a unique value of it, is there already. */
+/** True if a row with the same primary key or unique value exists. */
 export function isDuplicate(error: unknown): boolean {
   return (error as { code?: unknown }).code === '23505';
 }
@@ -173,5 +173,5 @@ export function isConflict(error: unknown): boolean {
   return code === '40P01' || code === '40001' || (code === 'XX000' && shardGone.test(message));
 }
 
-/** What Citus says where a statement was planned for a shard that is no longer there. */
+/** Citus' message if a statement was planned for a shard that no longer exists. */
 const shardGone = /^could not find valid entry for shard (placement )?\d+/;

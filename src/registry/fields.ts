@@ -72,7 +72,7 @@ const notUuid: Problem = {
   message: 'must be a UUID of hyphenated hexadecimal digits, such as 5f0c2d3e-8a41-4c5b-9d77-2b1e6f8a9c01',
 };
 
-/** The kinds of hexadecimal digit; 0 is none. */
+/** The kinds of character in a UUID: a digit or lower-case letter, or a capital; 0 is neither. */
 const lower = 1;
 const upper = 2;
 const hexKind = new Uint8Array(128);

@@ -23,7 +23,7 @@ import { type Answer, type Call, type Operation, type Parts, principalOf } from 
 const answer = { schema: { $ref: '#/components/schemas/UploadAnswer' } };
 const answerOrError = { schema: { oneOf: [answer.schema, { $ref: '#/components/schemas/Error' }] } };
 
-/** The same for every type; the examples are of shops. */
+/** Shared by all types; the examples are shops. */
 const uploadAnswers: Operation['answers'] = {
   200: {
     sharedAs: 'Uploaded',

@@ -21,7 +21,7 @@ import { PlainReader } from './plain-reader.ts';
 
 /** A record that failed validation. */
 export interface FailedRecord {
-  /** The position in the batch. */
+  /** Its index in the batch. */
   readonly index: number;
   readonly id: string | null;
   readonly problems: readonly FieldProblem[];

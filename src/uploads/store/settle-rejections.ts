@@ -90,10 +90,10 @@ function mergeById(found: readonly EarlierRejection[]): EarlierRejection[] {
 
 interface Failure {
   readonly id: string | null;
-  /** The position in the batch. */
+  /** Its index in the batch. */
   readonly index: number;
   readonly problems: Problems;
-  /** Its position among the failed records, or its row if a reference is missing. */
+  /** Its place among the failed records, or its row if a reference is missing. */
   readonly at: number;
   readonly isRow: boolean;
 }

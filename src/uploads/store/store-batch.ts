@@ -28,7 +28,6 @@ export function outcomesOf(batch: CheckedBatch, outcomeOf: (row: number) => Outc
   return outcomes;
 }
 
-/** Where rows are stored: in a transaction, for an organisation, as records of a type. */
 interface Target {
   readonly client: Client;
   readonly organisationId: string;
@@ -176,7 +175,7 @@ function of(picked: readonly number[]): (at: number) => number {
   return (at) => picked[at] as number;
 }
 
-/** What each type refers to, and what is said where it is not there. */
+/** The references of each type, with the problem of a missing one. */
 const referencesOfType = perType((type: UploadType) =>
   sentReferencesOf(type).map(({ field, position, where, type: referenced }) => ({
     position,

@@ -37,7 +37,7 @@ export async function storeInteractions(
   return { outcomes, changed: { count: good.length, ids }, rejectedIds: new Set() };
 }
 
-/** What becomes of each row, by its references. */
+/** The outcome of each row, by its references. */
 export async function checkInteractions(
   client: Client,
   organisationId: string,
