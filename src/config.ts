@@ -19,7 +19,10 @@ export interface Config extends Readonly<Record<WholeNumberName, number>> {
   /** Whether connections go through a pooler in transaction mode, so that no session state may be left behind. */
   readonly databasePooler: boolean;
   readonly host: string;
-  /** Whether other processes may listen on the same ports. The metrics port is never shared. */
+  /**
+   * Whether other processes may listen on the same ports. The metrics port is never shared: each process has its own
+   * metrics.
+   */
   readonly reusePort: boolean;
   readonly metricsHost: string;
   readonly tls: { readonly certFile: string; readonly keyFile: string } | null;

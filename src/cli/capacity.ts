@@ -62,8 +62,8 @@ export const assumed = {
 const secondsPerDay = 86_400;
 const micro = 1e-6;
 /**
- * Uploads and interactions connect to the worker that has the organisation; everything else, and /health/ready, to the
- * coordinator.
+ * On Citus, uploads and interactions connect to the worker that has the organisation; everything else, and
+ * /health/ready, to the coordinator.
  */
 const connectionsForData = settings.databaseConnectionsMax[1].fallback + limits.interactionWritersMax;
 const connectionsPerProcess =
@@ -145,7 +145,7 @@ function batchesIn(recordsPerRequest: number): number {
 export function interactionCost(rate: number, organisations: number): Record<Part, number> {
   const { interactions: measured } = costs;
   const next = measured.findIndex(({ perSecond }) => perSecond >= rate);
-  const above = measured.at(next) as Measured; // -1, if no rate is above, takes the last.
+  const above = measured.at(next) as Measured; // The last one, at(-1), if none is above.
   const below = next <= 0 ? above : (measured[next - 1] as Measured);
   const way =
     below === above ? 0 : Math.log(rate / below.perSecond) / Math.log(above.perSecond / below.perSecond);

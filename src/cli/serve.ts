@@ -35,7 +35,7 @@ export async function run(args: string[]): Promise<void> {
     isStopping = true;
     // What is left by then would never end, such as a connection on which nothing arrives any more.
     if (!(await service.stop(signal))) process.exit(1);
-    // The exporter goes on sending traces to a collector that is away for ten seconds, and would keep the process
+    // For ten seconds the exporter goes on sending traces to a collector that is away, which would keep the process
     // alive.
     setTimeout(() => process.exit(), limits.stopIntervalMs).unref();
   };

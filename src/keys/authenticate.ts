@@ -28,8 +28,8 @@ export async function authenticate(
   // A request without a key is no attempt to guess one.
   if (key === undefined) throw unauthorized();
   const keyId = keyIdOf(key);
-  // A key that was found before has its own count of failures, even while its cache entry is expired, so it is never
-  // locked out.
+  // A key that was found before has its own count of failures, even while its cache entry is expired, so other wrong
+  // keys from its address do not lock it out.
   const counted = keyId !== undefined && keys.has(keyId) ? keyId : undefined;
   await failedKeys.refuseTooMany(address, counted);
   // Checked again before a queued look-up runs: many requests at once are as many attempts.

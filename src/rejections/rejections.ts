@@ -261,7 +261,7 @@ export async function changeKinds(
   expectRows(changed, rejectionIds.length, 'kinds of rejections');
 }
 
-/** Those of the types that have rejections. */
+/** The given types that have rejections. */
 export async function typesRejected(
   pool: Pool,
   organisationId: string,

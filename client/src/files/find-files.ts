@@ -42,7 +42,7 @@ export function typeOf(path: string): ResourceType {
 
 /**
  * The files to read, in the order of the dependency table: types that others refer to come first. A folder stands for
- * its data files, without those in subfolders and without files of failed records.
+ * its data files; files in its subfolders and files of failed records have to be named.
  */
 export async function findFiles(
   paths: readonly string[],

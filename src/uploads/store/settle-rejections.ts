@@ -93,7 +93,7 @@ interface Failure {
   /** Its index in the batch. */
   readonly index: number;
   readonly problems: Problems;
-  /** Its place among the failed records, or its row if a reference is missing. */
+  /** Its number among the failed records, or its row if a reference is missing. */
   readonly at: number;
   readonly isRow: boolean;
 }

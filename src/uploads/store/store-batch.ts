@@ -43,9 +43,9 @@ export interface StoredRows {
 }
 
 /**
- * Stores the rows of a batch in its transaction. It first inserts new rows in the order of their ids, then updates
- * stored rows that differ in the order of their ids. Because every transaction uses these two phases, no two deadlock:
- * while inserting it holds no lock on a row that was stored before, and updates queue in one order.
+ * Stores the rows of a batch in its transaction. It first inserts new rows, then updates stored rows that differ, both
+ * in the order of their ids. Because every transaction uses these two phases, no two deadlock: while inserting it holds
+ * no lock on a row that was stored before, and updates queue in one order.
  */
 export async function storeRows(
   client: Client,
