@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { apiOf } from '../support/api.ts';
 import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
 import { createEmptyDatabase, createTestDatabase } from '../support/database.ts';
+import { expectReady } from '../support/ready.ts';
 import { type CommandResult, runCommand } from '../support/run-command.ts';
 
 /** What an operator types, what it answers, and how it says that a setting is wrong. */
@@ -329,6 +329,6 @@ describe('the database', () => {
       expect(stdout).toMatch(said);
     }
     server = await startBuiltServer(env);
-    expect((await apiOf(server.url).get('/health/ready')).status).toBe(200);
+    await expectReady(server.url);
   });
 });

@@ -1,10 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { type Answer, type Api, apiOf } from '../support/api.ts';
 import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
 import { createTestDatabase } from '../support/database.ts';
 import { expectError } from '../support/expect-error.ts';
+import { expectReady } from '../support/ready.ts';
 import { runCommand } from '../support/run-command.ts';
 import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
 
@@ -28,7 +29,7 @@ beforeEach(async () => {
   await proxy.accept();
   // One test that ends the process should not fail all that follow.
   if (!(await isAlive())) await startServer();
-  await expectReady();
+  await expectReady(server.url);
 });
 afterEach(async () => {
   expect(await isAlive(), 'the process lives').toBe(true);
@@ -54,10 +55,6 @@ const newTags = (count: number) => Array.from({ length: count }, newTag);
 const saysCommit = (bytes: Buffer) => bytes.includes('commit\0');
 const saysBegin = (bytes: Buffer) => bytes.includes('begin\0');
 
-async function expectReady() {
-  await expect.poll(async () => (await api.get('/health/ready')).status).toBe(200);
-}
-
 /** How often each is stored, told by the database itself. */
 async function storedTags(tags: readonly { tag_id: string }[]): Promise<number> {
   const client = new pg.Client({ connectionString: directUrl });
@@ -77,7 +74,7 @@ describe('a database that refuses connections', () => {
       expectError(await apiOf(early.url).get('/health/ready'), 503);
       await proxy.accept();
       // What was said a moment ago is said again.
-      await expect.poll(async () => (await apiOf(early.url).get('/health/ready')).status).toBe(200);
+      await expectReady(early.url);
     } finally {
       await early.stop();
     }
@@ -116,9 +113,12 @@ describe('a database that refuses connections', () => {
     await proxy.refuse();
     expectError(await api.upload('tags', [newTag()]), 503);
     await proxy.accept();
-    await expectReady();
-    const answers = await Promise.all(Array.from({ length: 30 }, () => api.upload('tags', [newTag()])));
-    expect(answers.map(({ status }) => status)).toEqual(Array(30).fill(200));
+    await expectReady(server.url);
+    const thirty = async () => {
+      const answers = await Promise.all(Array.from({ length: 30 }, () => api.upload('tags', [newTag()])));
+      return answers.map(({ status }) => status);
+    };
+    await expect.poll(thirty).toEqual(Array(30).fill(200));
   });
 });
 
@@ -159,7 +159,7 @@ describe('a database that is lost within an upload', () => {
 
     proxy.unwatch();
     await proxy.accept();
-    await expectReady();
+    await expectReady(server.url);
     const again = await api.upload('tags', tags);
     expect(again.status).toBe(200);
     expect(countsOf(again.body, 'unchanged')).toEqual([1_000, 0, 0]);
@@ -313,7 +313,7 @@ describe('a database that does not answer', () => {
     for (const answer of await Promise.all(asked)) expectError(answer, 503);
     expect((await api.get('/health/live')).status).toBe(200);
     proxy.unwatch();
-    await expectReady();
+    await expectReady(server.url);
     const twelve = () => Promise.all(Array.from({ length: 12 }, () => isStored()));
     await expect.poll(twelve).toEqual(Array(12).fill(true));
   });
@@ -321,11 +321,11 @@ describe('a database that does not answer', () => {
   it('23a: a statement that takes too long is 503, and the table is free again', async () => {
     const client = new pg.Client({ connectionString: directUrl });
     await client.connect();
+    onTestFinished(() => client.end());
     await client.query('begin; lock table tags in access exclusive mode');
     const tag = newTag();
     expectError(await api.upload('tags', [tag]), 503);
     await client.query('rollback');
-    await client.end();
     expect(await storedTags([tag])).toBe(0);
     await expect.poll(() => isStored(tag)).toBe(true);
   });

@@ -5,6 +5,7 @@ import { apiOf } from '../support/api.ts';
 import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
 import { expectError } from '../support/expect-error.ts';
 import { rawPost, sendRaw } from '../support/raw-http.ts';
+import { expectReady } from '../support/ready.ts';
 
 /** What is not HTTP. What two readers could take for two different things is in security/smuggling.test.ts. */
 
@@ -81,7 +82,7 @@ describe('connections', () => {
       socket.end(part);
       await new Promise((resolve) => socket.on('close', resolve).resume());
     }
-    expect((await apiOf(server.url).get('/health/ready')).status).toBe(200);
+    await expectReady(server.url);
     const last = (await apiOf(server.url).get('/v1/data')).headers.get('x-request-id')!;
     await expect.poll(() => server.log.some((line) => line.includes(last))).toBe(true);
     const { level, msg } = server.log.map((line) => JSON.parse(line)).find((line) => line.level >= 50) ?? {};

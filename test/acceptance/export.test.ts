@@ -8,6 +8,7 @@ import { createTestDatabase } from '../support/database.ts';
 import { expectError } from '../support/expect-error.ts';
 import { many, newShop, newTag } from '../support/new-records.ts';
 import { readLines } from '../support/read-lines.ts';
+import { expectReady } from '../support/ready.ts';
 import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
 import { makeRecord, recordTypes, storeReferenced } from './record-types.ts';
 
@@ -207,7 +208,7 @@ describe('an export that fails', () => {
       expect(read).toBeLessThan(total);
       await proxy.accept();
       await expect.poll(() => server.log.some((line) => line.includes('an answer broke off'))).toBe(true);
-      await expect.poll(async () => (await api.get('/health/ready')).status).toBe(200);
+      await expectReady(server.url);
     },
   );
 
@@ -216,7 +217,7 @@ describe('an export that fails', () => {
     await proxy.refuse();
     expectError(await api.get('/v1/data/keywords', lines), 503);
     await proxy.accept();
-    await expect.poll(async () => (await api.get('/health/ready')).status).toBe(200);
+    await expectReady(server.url);
   });
 
   it('4c: because the client goes away is not read to its end', async () => {

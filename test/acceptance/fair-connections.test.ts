@@ -5,6 +5,7 @@ import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
 import { expectError } from '../support/expect-error.ts';
 import { many, newTag } from '../support/new-records.ts';
 import { countWaiting, queryDatabase } from '../support/query-database.ts';
+import { expectReady } from '../support/ready.ts';
 
 /** An organisation that waits for its own locks with everything it may have does not take connections from another. */
 
@@ -46,7 +47,7 @@ it('others are served meanwhile, and whoever waited too long is told so, and nev
   for (let round = 0; round < 20; round++) {
     expect((await neighbour.upload('tags', [newTag()])).status).toBe(200);
     // A machine that pauses for seconds makes a process unready for a moment; the lock does so for as long as it is held.
-    await expect.poll(async () => (await neighbour.get('/health/ready')).status).toBe(200);
+    await expectReady(server.url);
   }
   expect(await waiting()).toBe(3);
   const waited = await Promise.race(stuck);

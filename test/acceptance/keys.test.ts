@@ -6,6 +6,7 @@ import { type Answer, type Api, apiOf } from '../support/api.ts';
 import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
 import { createTestDatabase } from '../support/database.ts';
 import { expectError } from '../support/expect-error.ts';
+import { expectInTime } from '../support/in-time.ts';
 import { rawPost, sendRaw } from '../support/raw-http.ts';
 import { runCommand } from '../support/run-command.ts';
 
@@ -200,7 +201,7 @@ describe('permissions', () => {
 
 describe('revoking', () => {
   it('38: a revoked key is refused within 5 seconds, and the organisation’s others are not', async () => {
-    const refusedAfterMs = async () => {
+    const refuseRevoked = async () => {
       const revoked = await server.createKey('acme');
       const api = apiOf(server.url, revoked);
       expect((await api.get('/user-interactions')).status).toBe(200);
@@ -209,12 +210,9 @@ describe('revoking', () => {
       await expect.poll(async () => (await api.get('/user-interactions')).status).toBe(401);
       const refusedMs = performance.now();
       expectUnauthorised(await api.get('/user-interactions'));
-      return refusedMs - revokedMs;
+      return [{ what: 'a revoked key is refused', ms: refusedMs - revokedMs, promisedMs: 5_000 }];
     };
-    // A machine that others slow down can only make it longer, so one of three is enough.
-    let ms = await refusedAfterMs();
-    for (let again = 0; again < 2 && ms > 5_000; again++) ms = await refusedAfterMs();
-    expect(ms).toBeLessThanOrEqual(5_000);
+    await expectInTime(refuseRevoked);
     expect((await apiOf(server.url, key).get('/user-interactions')).status).toBe(200);
   });
 
@@ -328,8 +326,9 @@ describe('what needs no key', () => {
     '28: %s is open',
     async (path) => {
       for (const authorization of ['', 'Bearer nonsense']) {
-        const { status } = await apiOf(server.url).get(path, authorization ? { authorization } : {});
-        expect([200, 301, 302]).toContain(status);
+        const ask = () => apiOf(server.url).get(path, authorization ? { authorization } : {});
+        // A machine that stops for two seconds makes a process unready for a moment.
+        await expect.poll(async () => (await ask()).status).toBeOneOf([200, 301, 302]);
       }
     },
   );

@@ -7,6 +7,7 @@ import { createTestDatabase } from '../support/database.ts';
 import { uuidV7 } from '../support/expect-error.ts';
 import { many, newShop, newTransaction } from '../support/new-records.ts';
 import { rawPost, sendRaw } from '../support/raw-http.ts';
+import { expectReady } from '../support/ready.ts';
 import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
 
 /** What an operator reads: a line a request, a line when it starts and when it stops, and what PostgreSQL is at. */
@@ -180,15 +181,15 @@ describe('a request', () => {
 
 it('a health check is in the log at debug alone', async () => {
   for (const [LOG_LEVEL, lines] of [
-    ['info', 0],
-    ['debug', 2],
+    ['info', []],
+    ['debug', ['health-live', 'health-ready']],
   ] as const) {
     const server = await startBuiltServer({ LOG_LEVEL });
-    for (const path of ['/health/live', '/health/ready'])
-      expect((await apiOf(server.url).get(path)).status).toBe(200);
+    expect((await apiOf(server.url).get('/health/live')).status).toBe(200);
+    await expectReady(server.url);
     await server.stop();
     const ids = linesOf(server).map((line) => String(line.operation_id));
-    expect(ids.filter((id) => id.startsWith('health-'))).toHaveLength(lines);
+    expect([...new Set(ids)].filter((id) => id.startsWith('health-'))).toEqual(lines);
   }
 });
 

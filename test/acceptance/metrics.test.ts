@@ -53,8 +53,11 @@ it('interactions, keys, pools, memory, maintenance and the build are told of', a
   expect(status).toBe(201);
   const rolledUp = 'intake_maintenance_last_success_timestamp_seconds{chore="roll up counts"}';
   const isComplete = async () => {
+    // A key is looked up anew whenever a busy machine did not ask for changes in time; from then on it is known again.
+    await api.get('/v1/data/tags/no');
     const series = await scrape();
     return (
+      (series.get('intake_key_lookups_total{result="hit"}') ?? 0) > 3 &&
       (series.get('intake_partitions_ahead_days') ?? 0) > 30 &&
       (series.get(rolledUp) ?? 0) > 0 &&
       // Four seconds is what a process that is not held up stays below.
@@ -65,10 +68,9 @@ it('interactions, keys, pools, memory, maintenance and the build are told of', a
   const found = await scrape();
   expect(found.get('intake_interaction_flush_rows_count')).toBe(1);
   expect(found.get('intake_interactions_waiting')).toBe(0);
-  // One for the first request, and one more whenever a busy machine did not ask for changes in time.
+  // One for the first request at least.
   const misses = found.get('intake_key_lookups_total{result="miss"}');
   expect(misses).toBeGreaterThan(0);
-  expect(found.get('intake_key_lookups_total{result="hit"}')).toBeGreaterThan(3);
   expect(found.get('intake_statement_duration_seconds_count{statement="find api key"}')).toBe(misses);
   expect(found.get('intake_pool_connections_max{pool="requests"}')).toBe(10);
   expect(found.get('intake_pool_connections_in_use{pool="requests"}')).toBe(0);

@@ -5,6 +5,7 @@ import { type AdminServer, startAdminServer } from '../support/admin-server.ts';
 import { apiOf } from '../support/api.ts';
 import { expectError, uuidV7 } from '../support/expect-error.ts';
 import { sendRaw } from '../support/raw-http.ts';
+import { expectReady } from '../support/ready.ts';
 
 /** The files of the API reference, as browsers and caches meet them: made once, compressed once, sent to anyone. */
 
@@ -170,7 +171,7 @@ it('with API_REFERENCE=off are addresses like any other that there is nothing at
       const post = `POST ${path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${key}\r\n\r\n`;
       expectError(await sendRaw(off.url, post), 404);
     }
-    expect((await apiOf(off.url).get('/health/ready')).status).toBe(200);
+    await expectReady(off.url);
   } finally {
     await off.stop();
   }
