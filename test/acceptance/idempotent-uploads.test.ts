@@ -8,6 +8,7 @@ import { loseCommit } from '../support/lose-commit.ts';
 import { badTag, many, newShop, newTag, newTransaction } from '../support/new-records.ts';
 import { countStored, everyRowOf, queryDatabase } from '../support/query-database.ts';
 import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
+import { untilStored } from '../support/until-stored.ts';
 
 /** Sending an upload again with its Idempotency-Key: row 26a. */
 
@@ -294,7 +295,7 @@ describe('twins', () => {
       const other = await startBuiltServer({ DATABASE_URL: directUrl });
       const apis = [api, apiOf(other.url, key)];
       const answers = await Promise.all(
-        many(count, (at) => upload(records, idempotencyKey, apis[at % 2])),
+        many(count, (at) => untilStored(() => upload(records, idempotencyKey, apis[at % 2]))),
       ).finally(() => other.stop());
       for (const answer of answers) expectSame(answer, answers[0]!);
       expect(statusesOf(answers[0]!)).toEqual(Array(5).fill(207));

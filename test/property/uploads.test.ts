@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type ResourceType, referencesOf, resources, resourceTypes } from '../../src/registry/resources.ts';
 import { createTestApp, type TestApp } from '../support/app.ts';
 import { countDeadlocks } from '../support/query-database.ts';
+import { untilStored } from '../support/until-stored.ts';
 import { Oracle, type Sent, type Values } from './oracle.ts';
 import { sentRecord } from './records.ts';
 
@@ -130,7 +131,9 @@ it('uploads of the same records at the same time never fail for each other, nor 
       [...order, ...again].map((id, at) => record(id, `${round}-${at}`)),
     );
   };
-  const answers = await Promise.all(Array.from({ length: 24 }, (_, round) => upload(round)));
+  const answers = await Promise.all(
+    Array.from({ length: 24 }, (_, round) => untilStored(() => upload(round))),
+  );
   expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 200));
   const counts = answers.map(({ body }) => body.batches[0].data.counts);
   expect(counts.reduce((sum, { created }) => sum + created, 0)).toBe(300);
