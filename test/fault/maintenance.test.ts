@@ -86,10 +86,10 @@ async function countWhileChanging(changed: number) {
   return { ...counts, seconds: (performance.now() - began) / 1_000 };
 }
 
-/** What is done once an hour is done at once after the election. */
+/** What is done once an hour is done at once after the election; one of its statements may take a while. */
 async function untilNothingIsDone(): Promise<void> {
   for (let before = -1, now = 0; before !== now; ) {
-    await sleep(1_000);
+    await sleep(5_000);
     [before, now] = [now, (await countStatements()).work];
   }
 }

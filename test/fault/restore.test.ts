@@ -163,7 +163,9 @@ it.skipIf(!isInstalled)(
     expect(await status('/health/ready')).toBe(503);
     expect(server.log.join('\n')).toContain('until intake-server after-restore has run');
 
-    expect((await apiOf(server.url).get('/health/ready')).body.message).toContain('after-restore');
+    await expect
+      .poll(async () => (await apiOf(server.url).get('/health/ready')).body.message)
+      .toContain('after-restore');
     const asOperator = new URL(target);
     asOperator.username = 'intake_ops';
     const short = join(folder, 'short.json');

@@ -112,11 +112,18 @@ describe('a process that is cut off from its database', () => {
   }
   const answer = (presented = key): Promise<Answer> => apiOf(server.url, presented).get('/nowhere');
   const status = async (presented = key) => (await answer(presented)).status;
+  /** What it says once the database has answered in time, which a busy machine may not do at first. */
+  async function statusInTheEnd(presented = key): Promise<number> {
+    for (;;) {
+      const said = await status(presented);
+      if (said !== 503) return said;
+    }
+  }
 
   it('goes on with the keys it knows for a moment, not for 5 s, and serves again once it is back', () =>
     expectInTime(async () => {
       const revoked = await issue();
-      expect([await status(), await status(revoked)]).toEqual([404, 404]);
+      expect([await statusInTheEnd(), await statusInTheEnd(revoked)]).toEqual([404, 404]);
       await proxy.refuse();
       const cutAt = performance.now();
       const revoking = run('keys', 'revoke', revoked.split('_')[1]!);
@@ -135,9 +142,9 @@ describe('a process that is cut off from its database', () => {
       expect((await revoking).exitCode).toBe(0);
 
       await proxy.accept();
-      await expect.poll(() => status()).toBe(404);
+      expect(await statusInTheEnd()).toBe(404);
       // What was revoked meanwhile was never honoured again.
-      expect(await status(revoked)).toBe(401);
+      expect(await statusInTheEnd(revoked)).toBe(401);
       // A process that had just been late to look for changes has less time left for a moment.
       const isForAMoment = firstRefusal > 1_500;
       return [

@@ -70,7 +70,7 @@ async function startStandby(primary: LocalPostgres, folder: string): Promise<Loc
 
 it.skipIf(!isInstalled)(
   'a standby that takes over has every record that was acknowledged, and no process is restarted',
-  { timeout: 120_000 },
+  { timeout: 300_000 },
   async () => {
     expect(statements).toHaveLength(4);
     const [createRole = '', waitForStandby = '', reload = '', promote = ''] = statements;
@@ -102,17 +102,17 @@ it.skipIf(!isInstalled)(
     const uploading = Array.from({ length: 4 }, async () => {
       while (!isOver) if ((await upload()) !== 200) await sleep(50);
     });
-    await expect.poll(() => acknowledged.length, { timeout: 20_000 }).toBeGreaterThan(100);
+    await expect.poll(() => acknowledged.length, { timeout: 60_000 }).toBeGreaterThan(100);
 
     process.kill(
       Number.parseInt(readFileSync(join(primary.home, 'data', 'postmaster.pid'), 'utf8'), 10),
       'SIGKILL',
     );
-    await expect.poll(upload, { timeout: 20_000 }).toBe(503);
+    await expect.poll(upload, { timeout: 60_000 }).toBe(503);
     const before = acknowledged.length;
     await queryDatabase(standby.url('postgres'), promote);
     proxy.leadTo(standby.url('intake'));
-    await expect.poll(() => acknowledged.length, { timeout: 30_000 }).toBeGreaterThan(before + 100);
+    await expect.poll(() => acknowledged.length, { timeout: 60_000 }).toBeGreaterThan(before + 100);
     isOver = true;
     await Promise.all(uploading);
 
