@@ -117,7 +117,11 @@ export function isUnavailable(error: unknown): boolean {
   if (error instanceof AggregateError) return error.errors.some(isUnavailable);
   const { code, syscall } = error as { code?: unknown; syscall?: string };
   if (error instanceof pg.DatabaseError) {
-    return unavailableStates.has(error.code ?? '') || unavailableClasses.has(error.code?.slice(0, 2) ?? '');
+    return (
+      unavailableStates.has(error.code ?? '') ||
+      unavailableClasses.has(error.code?.slice(0, 2) ?? '') ||
+      isWorkerLost(error)
+    );
   }
   // A client that hangs up in the middle of its body and a file that is not there have such codes too, but not from
   // these calls.
@@ -142,8 +146,20 @@ export function leavesOutcomeOpen(error: unknown): boolean {
   if (!(error instanceof pg.DatabaseError)) return true;
   const { isRolledBack } = error as { isRolledBack?: boolean };
   if (isRolledBack || workerNotConnected.test(error.message)) return false;
-  return /^(57P|08)/.test(error.code ?? '');
+  return /^(57P|08)/.test(error.code ?? '') || (isWorkerLost(error) && !lostBeforeCommit.test(error.message));
 }
+
+/** Citus has no code of its own for a worker that is lost in a transaction: it hands on what libpq says, or this. */
+function isWorkerLost({ code, message }: pg.DatabaseError): boolean {
+  return code === 'XX000' && workerLost.test(message);
+}
+
+/** The last is said where a worker was told to commit and did not answer. */
+const workerLost =
+  /^(server closed the connection|connection not open|no connection to the server|could not (send data to|receive data from) server|SSL |failure on connection marked as essential|could not commit transaction for shard)/;
+
+/** Said before any worker is told to commit. */
+const lostBeforeCommit = /^failure on connection marked as essential/;
 
 /** What Citus says where it could not even connect to a worker; a connection that broke is told in other words. */
 const workerNotConnected =

@@ -23,6 +23,8 @@ const recordsPerUpload = 20;
 interface Uploader {
   readonly slug: string;
   readonly api: Api;
+  /** The service's. */
+  readonly log: readonly string[];
   readonly names: Map<string, string>;
   readonly interactionIds: Set<string>;
   uploads: number;
@@ -31,11 +33,12 @@ interface Uploader {
   slowestMs: number;
 }
 
+/** Of the whole, or of an upload's only batch. */
+const codeOf = ({ body }: Answer): string => body.code ?? body.batches?.[0]?.data.errors[0].code;
+
 /** What says itself that it can be sent again: nothing of it was stored, or its Idempotency-Key settles it. */
-const isRetryable = ({ status, body }: Answer) =>
-  status === 503 ||
-  status === 429 ||
-  (status === 500 && /outcome_unknown|not_stored/.test(body.code ?? body.batches?.[0]?.data.errors[0].code));
+const isRetryable = (answer: Answer) =>
+  answer.status === 503 || answer.status === 429 || codeOf(answer) === 'outcome_unknown';
 
 async function untilAnswered(uploader: Uploader, send: () => Promise<Answer>): Promise<Answer> {
   for (;;) {
@@ -43,8 +46,12 @@ async function untilAnswered(uploader: Uploader, send: () => Promise<Answer>): P
     const answer = await send();
     uploader.slowestMs = Math.max(uploader.slowestMs, performance.now() - beganMs);
     if (answer.status < 300) return answer;
-    uploader.refusals.push({ ms: performance.now(), status: answer.status, code: answer.body.code });
-    if (!isRetryable(answer)) throw new Error(`${answer.status} ${JSON.stringify(answer.body)}`);
+    uploader.refusals.push({ ms: performance.now(), status: answer.status, code: codeOf(answer) });
+    if (!isRetryable(answer)) {
+      const requestId = answer.headers.get('x-request-id') ?? '';
+      const logged = uploader.log.filter((line) => line.includes(requestId));
+      throw new Error([answer.status, JSON.stringify(answer.body), ...logged].join('\n'));
+    }
     await sleep(50);
   }
 }
@@ -89,6 +96,7 @@ describe.skipIf(inject('citus') === null)('a cluster', () => {
       all.push({
         slug,
         api,
+        log: server.log,
         names: new Map(),
         interactionIds: new Set(),
         uploads: 0,
