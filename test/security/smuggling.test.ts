@@ -16,12 +16,8 @@ let impatient: BuiltServer;
 let key: string;
 beforeAll(async () => {
   server = await startBuiltServer();
-  const { databaseUrl: DATABASE_URL } = server;
-  impatient = await startBuiltServer({
-    DATABASE_URL,
-    HEADERS_TIMEOUT_MS: '1000',
-    REQUEST_TIMEOUT_MS: '1500',
-  });
+  const timeouts = { HEADERS_TIMEOUT_MS: '1000', REQUEST_TIMEOUT_MS: '1500' };
+  impatient = await startBuiltServer({ DATABASE_URL: server.databaseUrl, ...timeouts });
   key = await server.createKey('acme');
 });
 afterAll(() => Promise.all([server.stop(), impatient.stop()]));
@@ -310,7 +306,7 @@ describe('headers and request lines', () => {
     ['headers ended by bare line feeds', (sent) => plain(post, [host])(sent).replaceAll('\r', '')],
     ['headers ended by bare carriage returns', (sent) => plain(post, [host])(sent).replaceAll('\n', '')],
     [
-      'headers of which the last is ended by a line feed alone',
+      'a last header ended by a line feed alone',
       (sent) => `${post}\r\n${host}\r\nContent-Length: ${sent.length}\n\n${sent}${hidden}`,
     ],
     ['HTTP/0.9', () => `GET /health/live\r\n\r\n${hidden}`],
