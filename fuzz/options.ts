@@ -17,7 +17,7 @@ export const runs: readonly Run[] = [
     name: 'export',
     what: 'its lists of records, asked for as lines of JSON',
     api: 'public',
-    operations: '^list-(?!requests|rejections|interactions)',
+    operations: '^list-(?!requests|rejections|interactions|changes)',
     header: 'Accept: application/x-ndjson',
   },
   { name: 'admin', what: 'the admin API', api: 'admin' },

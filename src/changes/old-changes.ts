@@ -1,6 +1,6 @@
 import { limits } from '../limits.ts';
 import type { Pool } from '../postgres/pool.ts';
-import { numberAllChanges } from './change-log.ts';
+import { numberChanges } from './change-log.ts';
 
 /** The log is partitioned by day, by functions of the owner; the service itself may create nothing. */
 export async function ensureChangePartitions(pool: Pool, daysAhead: number): Promise<void> {
@@ -19,7 +19,7 @@ export async function numberForAll(pool: Pool, stopping?: AbortSignal): Promise<
     found = rows.length;
     for (const { organisation_id } of rows) {
       if (stopping?.aborted) return;
-      await numberAllChanges(pool, organisation_id);
+      while ((await numberChanges(pool, organisation_id)) === limits.changesNumberedAtOnce);
     }
   }
 }
