@@ -1,5 +1,5 @@
 import { endApiKeyAfter, findListedKey } from '../keys/api-keys.ts';
-import type { Pool } from '../postgres/pool.ts';
+import type { Client, Pool } from '../postgres/pool.ts';
 import { inTransaction } from '../postgres/transactions.ts';
 import { changeOrganisation, type Operator, revokeKey } from './acts.ts';
 import { type AuditEntry, insertAuditEntry } from './audit-log.ts';
@@ -93,6 +93,17 @@ export async function revokeAllKeys(pool: Pool, { actor }: Operator): Promise<nu
   });
 }
 
+/**
+ * Makes every cursor of the change feed too old: readers may have copied what was lost, and its numbers are about to be
+ * given again. Nobody can have read so many changes as are passed over.
+ */
+async function forgetCursors(client: Client): Promise<void> {
+  await client.query(
+    `update change_counters
+     set last_number = last_number + 1000000000, forgotten_number = last_number + 1000000000`,
+  );
+}
+
 /** From now on the database gives out keys again. */
 export async function confirmRestore(pool: Pool, { actor }: Operator): Promise<void> {
   await inTransaction(pool, async (client) => {
@@ -100,6 +111,7 @@ export async function confirmRestore(pool: Pool, { actor }: Operator): Promise<v
       `insert into restores (target) select recovery_target() where recovery_target() is not null
        on conflict do nothing returning target`,
     );
+    await forgetCursors(client);
     const details = { target: rows[0]?.target ?? null };
     await insertAuditEntry(client, {
       actor,

@@ -31,6 +31,7 @@ const grants: Readonly<Record<string, readonly string[]>> = {
     'select, insert (actor, act, organisation_id, key_id, request_id, details) on audit_log',
     'select on schema_migrations, schema_compatibility',
     'select, insert (target) on restores',
+    'select, update on change_counters',
     'execute on function keys_can_be_trusted',
     'select, insert, update, delete on analysts',
   ],

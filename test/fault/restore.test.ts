@@ -19,6 +19,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type LocalPostgres, startLocalPostgres, unprivilegedAccount } from '../../src/cli/local-postgres.ts';
 import { apiOf } from '../support/api.ts';
 import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
+import { readFeed } from '../support/change-feed.ts';
 import { servingLogin } from '../support/database.ts';
 import { many, newShop } from '../support/new-records.ts';
 import { queryDatabase } from '../support/query-database.ts';
@@ -121,6 +122,7 @@ it.skipIf(!isInstalled)(
       '--no-manifest',
     );
     expect(await upload()).toMatchObject({ http: 200 });
+    const { cursor } = await readFeed(apiOf(before.url, kept.key));
     await before.stop();
 
     const noted = await hashesOf(url);
@@ -176,6 +178,8 @@ it.skipIf(!isInstalled)(
     expect(said).toContain(`to be issued anew: ${late.key_id}\n`);
     await expect.poll(() => status('/v1/data', kept)).toBe(200);
     expect(await status('/v1/data', stolen)).toBe(401);
+    // A copy that was kept from the feed may hold what was lost.
+    expect(await status(`/v1/changes?after=${cursor}`, kept)).toBe(410);
     await expect.poll(() => status('/health/ready')).toBe(200);
   },
 );

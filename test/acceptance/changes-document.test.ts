@@ -1,0 +1,49 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { type Api, apiOf } from '../support/api.ts';
+import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
+import { newShop, newTag } from '../support/new-records.ts';
+
+/** The program in docs/changes.md, as a reader would run it. */
+
+const text = readFileSync(fileURLToPath(new URL('../../docs/changes.md', import.meta.url)), 'utf8');
+const program = /```js\n(.*?)```/s.exec(text)![1]!;
+const folder = mkdtempSync(join(tmpdir(), 'intake-changes-'));
+let server: BuiltServer;
+let api: Api;
+let running: ChildProcess;
+const printed: string[] = [];
+
+beforeAll(async () => {
+  server = await startBuiltServer();
+  const key = await server.createKey('acme');
+  api = apiOf(server.url, key);
+  writeFileSync(join(folder, 'copy.mjs'), program);
+  running = spawn(process.execPath, [join(folder, 'copy.mjs')], {
+    env: { ...process.env, INTAKE_URL: server.url, INTAKE_KEY: key },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  createInterface({ input: running.stdout! }).on('line', (line) => printed.push(line));
+});
+afterAll(async () => {
+  running?.kill();
+  await server?.stop();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+it('the program in docs/changes.md copies what there is, and then what comes', async () => {
+  const [shop, tag] = [newShop(), newTag()];
+  await api.upload('shops', [shop]);
+  await api.upload('tags', [tag]);
+  await expect.poll(() => printed.join('\n')).toContain(`shops ${shop.shop_id}`);
+  await expect.poll(() => printed.join('\n')).toContain(`tags ${tag.tag_id}`);
+  await api.upload('tags', [{ ...tag, name: 'organic', is_deleted: true }]);
+  await expect
+    .poll(() => printed.join('\n'))
+    .toMatch(new RegExp(`tags ${tag.tag_id} .*organic.*"is_deleted":true`));
+});
