@@ -1,5 +1,6 @@
 import type { Case } from './case.ts';
 import { checkOnly } from './cases/check-only.ts';
+import { citus } from './cases/citus.ts';
 import { costs } from './cases/costs.ts';
 import { interactions } from './cases/interactions.ts';
 import { interactionsBesideUploads } from './cases/interactions-beside-uploads.ts';
@@ -36,4 +37,5 @@ export const cases: readonly Case[] = [
   checkOnly,
   plan,
   costs,
+  citus,
 ];

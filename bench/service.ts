@@ -22,8 +22,12 @@ export function isBuilt(): boolean {
   return existsSync(main);
 }
 
-export async function migrateWithService(cluster: Cluster): Promise<void> {
-  await promisify(execFile)(process.execPath, [main, 'migrate'], { env: environmentOf(cluster) });
+export async function migrateWithService(cluster: Pick<Cluster, 'url'>): Promise<void> {
+  await runCommand(cluster, 'migrate');
+}
+
+export async function runCommand(cluster: Pick<Cluster, 'url'>, ...args: string[]): Promise<void> {
+  await promisify(execFile)(process.execPath, [main, ...args], { env: environmentOf(cluster) });
 }
 
 /** One organisation sends all there is to send; what it may send is not what is measured. */
@@ -33,7 +37,7 @@ const unlimited = {
   RECORDS_PER_SECOND_MAX: '1000000000',
 };
 
-function environmentOf(cluster: Cluster): NodeJS.ProcessEnv {
+function environmentOf(cluster: Pick<Cluster, 'url'>): NodeJS.ProcessEnv {
   return { ...process.env, ...unlimited, DATABASE_URL: cluster.url, HOST: '127.0.0.1', PORT: '0' };
 }
 
@@ -41,7 +45,7 @@ let started = 0;
 
 /** Its settings are the defaults, or what the environment says. Its log goes to a file, as in production to a pipe. */
 export async function startService(
-  cluster: Cluster,
+  cluster: Pick<Cluster, 'url' | 'folder'>,
   env: Readonly<Record<string, string>> = {},
 ): Promise<Service> {
   const logFile = join(cluster.folder, `service-${++started}.log`);

@@ -45,7 +45,7 @@ export interface Tenant {
 }
 
 /** Many at once: a command for each would take longer than what is measured. */
-export async function createTenants(cluster: Cluster, count: number): Promise<Tenant[]> {
+export async function createTenants(cluster: Pick<Cluster, 'query'>, count: number): Promise<Tenant[]> {
   const made = Array.from({ length: count }, () => ({ organisationId: randomUUID(), ...makeKey() }));
   const ids = made.map(({ organisationId }) => organisationId);
   await cluster.query(
@@ -70,19 +70,28 @@ export async function storeReferences(
   type: ResourceType,
   count: number,
 ): Promise<void> {
+  for (const table of [publicTable(type), targetTable(type)])
+    await storeReferencesIn(table, cluster, organisationIds, type, count);
+}
+
+export async function storeReferencesIn(
+  table: string,
+  cluster: Pick<Cluster, 'query'>,
+  organisationIds: readonly string[],
+  type: ResourceType,
+  count: number,
+): Promise<void> {
   const names = fieldsOf(type);
   const records = Array.from(makeRecords({ type, count, seed: 1 }), (values, at) => ({
     ...Object.fromEntries(names.map((name, position) => [name, values[position]])),
     [names[0] as string]: referenceId(type, at + 1),
   }));
-  for (const table of [publicTable(type), targetTable(type)]) {
-    await cluster.query(
-      `insert into ${table} (${columnsOf(type)})
-       select o.organisation_id, ${names.map((name) => `r.${name}`).join(', ')}
-       from unnest($1::uuid[]) as o(organisation_id), json_populate_recordset(null::${table}, $2) as r
-       on conflict do nothing`,
-      [organisationIds, JSON.stringify(records)],
-    );
-    await cluster.query(`vacuum (analyze) ${table}`);
-  }
+  await cluster.query(
+    `insert into ${table} (${columnsOf(type)})
+     select o.organisation_id, ${names.map((name) => `r.${name}`).join(', ')}
+     from unnest($1::uuid[]) as o(organisation_id), json_populate_recordset(null::${table}, $2) as r
+     on conflict do nothing`,
+    [organisationIds, JSON.stringify(records)],
+  );
+  await cluster.query(`vacuum (analyze) ${table}`);
 }

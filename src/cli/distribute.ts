@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util';
 import { limits } from '../limits.ts';
-import { distributionSteps, refuseDistribution } from '../operator/distribute.ts';
+import { distributionSteps, refuseDistribution, waitForTurn } from '../operator/distribute.ts';
 import { onCoordinator } from './coordinator.ts';
 import { commandError } from './help.ts';
 
@@ -13,6 +13,7 @@ export async function run(args: string[]): Promise<void> {
   const shards = readShards(values.shards);
   await onCoordinator('distribute', async (coordinator) => {
     await refuseDistribution(coordinator, shards);
+    await waitForTurn(coordinator);
     const steps = await distributionSteps(coordinator, shards);
     for (const step of steps) {
       console.log(`${step};`);

@@ -1,5 +1,5 @@
 import { readDatabaseConfig } from '../config.ts';
-import { distributionSteps, isDistributed } from '../operator/distribute.ts';
+import { distributionSteps, isDistributed, waitForTurn } from '../operator/distribute.ts';
 import { grantRoles } from '../operator/roles.ts';
 import { migrate } from '../postgres/migrate.ts';
 import { onCoordinator } from './coordinator.ts';
@@ -38,6 +38,7 @@ export async function run(args: string[]): Promise<void> {
 async function distributeNew(): Promise<void> {
   await onCoordinator('migrate', async (coordinator) => {
     if (!(await isDistributed(coordinator))) return;
+    await waitForTurn(coordinator);
     for (const step of await distributionSteps(coordinator)) {
       await coordinator.query(step);
       console.log(`ran ${step}`);

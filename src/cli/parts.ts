@@ -29,7 +29,10 @@ export function createParts(
   sharedCounts?: SharedCounts,
   metrics?: Metrics,
   traces?: Traces,
-): Parts & { readonly pools: Readonly<Record<string, OwnPool>>; readonly owners: OwningNodes | undefined } {
+): Parts & {
+  readonly pools: Readonly<Record<string, NodePools | OwnPool>>;
+  readonly owners: OwningNodes | undefined;
+} {
   const keyPool = createPool(
     {
       ...config,
@@ -40,8 +43,8 @@ export function createParts(
     // Requests share a key look-up, so it belongs to the trace of none of them.
     { statements: statementEvents(metrics, undefined) },
   );
-  // Behind a pooler the workers' addresses are unknown.
-  const owners = config.databasePooler ? undefined : new OwningNodes(pool, 'tenants');
+  // Behind a pooler the workers' addresses are unknown. The pool for keys: uploads must not delay the shard map.
+  const owners = config.databasePooler ? undefined : new OwningNodes(keyPool, 'tenants');
   const forRequests = { plansOnce: true, statements: statementEvents(metrics, traces) };
   const ofWriter = { ...config, databaseConnectionsMax: limits.interactionWritersMax };
   const writerPool = createPool(ofWriter, () => writer.forgetKnown(), forRequests);
@@ -51,7 +54,12 @@ export function createParts(
   const writer = new InteractionWriter(writerPools, (rows) => metrics?.flushed(rows), traces);
   const checker = new UploadChecker();
   const keys = new KnownKeys(keyPool, () => writer.forgetKnown());
-  const pools = new NodePools(pool, owners, (node) => createPool(at(node, config), () => {}, forRequests));
+  const pools = new NodePools(
+    pool,
+    owners,
+    (node) => createPool(at(node, config), () => {}, forRequests),
+    config.databaseConnectionsMax,
+  );
   const sharedPool = new SharedPool(pools);
   const uploadsStall = new StallWatch();
   const readiness = new Readiness(config, {
@@ -64,7 +72,7 @@ export function createParts(
     config,
     metrics,
     traces,
-    pools: { requests: pool, interactions: writerPool, keys: keyPool },
+    pools: { requests: pools, interactions: writerPools, keys: keyPool },
     pool: sharedPool,
     keys,
     owners,

@@ -25,7 +25,9 @@ export async function indexPartitions(pool: Pool, stopping?: AbortSignal): Promi
     isBuilt = await inTransaction(pool, async (client) => {
       await client.query(`set local statement_timeout = ${limits.indexBuildMsMax}`);
       const { rows: own } = await client.query<{ pid: number }>('select pg_backend_pid() as pid');
-      const cancel = () => void pool.query('select pg_cancel_backend($1)', [own[0]?.pid]).catch(() => {});
+      // Without the type it could be either of two functions on Citus.
+      const cancel = () =>
+        void pool.query('select pg_cancel_backend($1::integer)', [own[0]?.pid]).catch(() => {});
       if (stopping?.aborted) return false;
       stopping?.addEventListener('abort', cancel, { once: true });
       // The driver's own timeout would end it before PostgreSQL does.

@@ -55,7 +55,11 @@ export const described = {
     [1, 5, 25, 100, 250, 500],
   ),
   interactionsWaiting: gauge('interactions_waiting', 'Interactions in the queue or being written.'),
-  poolInUse: gauge('pool_connections_in_use', 'Connections to PostgreSQL in use.', 'pool'),
+  poolInUse: gauge(
+    'pool_connections_in_use',
+    'Connections to PostgreSQL in use, on Citus to all nodes.',
+    'pool',
+  ),
   poolIdle: gauge('pool_connections_idle', 'Connections to PostgreSQL that are open and free.', 'pool'),
   poolMax: gauge('pool_connections_max', 'Connections to PostgreSQL there can be.', 'pool'),
   poolWaiting: gauge('pool_waiting', 'Requests that wait for a connection.', 'pool'),

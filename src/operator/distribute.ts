@@ -20,6 +20,11 @@ const local = ['organisations', 'api_keys', 'audit_log', 'analysts'];
 /** Older processes use `organisations` where statements on Citus must use `tenants`. */
 const oldestCode = 13;
 
+/** Of several at once the next waits until the one before it has ended its session, and finds everything done. */
+export async function waitForTurn(coordinator: Coordinator): Promise<void> {
+  await coordinator.query(`select pg_advisory_lock(hashtext('intake distribute'))`);
+}
+
 /**
  * The statements that remain to be run, in order; none if all is done. Each is its own transaction, so the next run
  * continues an interrupted one.

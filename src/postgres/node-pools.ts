@@ -13,20 +13,47 @@ export class NodePools {
   readonly #make: (node: string) => OwnPool;
   readonly #workers = new Map<string, OwnPool>();
   readonly #leftAloneUntilMs = new Map<string, number>();
+  readonly #openMax: number;
+  /** How many are about to be opened in the place of one that is being closed. */
+  #replaced = 0;
 
+  /** `openMax` is for those who never use more than that at once: so many are open over all servers, idle ones included. */
   constructor(
     coordinator: OwnPool,
     owners?: OwningNodes,
     make: (node: string) => OwnPool = () => coordinator,
+    openMax = Number.POSITIVE_INFINITY,
   ) {
     this.#coordinator = coordinator;
     this.#owners = owners;
     this.#make = make;
+    this.#openMax = openMax;
   }
 
   /** How many connections each server may be given. */
   get max(): number {
     return this.#coordinator.options.max;
+  }
+
+  get #pools(): OwnPool[] {
+    return [this.#coordinator, ...this.#workers.values()];
+  }
+
+  /** What the metrics ask of a pool: of all servers together. */
+  get totalCount(): number {
+    return sum(this.#pools.map(({ totalCount }) => totalCount));
+  }
+
+  get idleCount(): number {
+    return sum(this.#pools.map(({ idleCount }) => idleCount));
+  }
+
+  get waitingCount(): number {
+    return sum(this.#pools.map(({ waitingCount }) => waitingCount));
+  }
+
+  get options(): { readonly max: number } {
+    return { max: Math.min(this.#openMax, this.max * this.#pools.length) };
   }
 
   /** The worker that has the organisation's rows; undefined where that is not known, as on one PostgreSQL. */
@@ -36,13 +63,26 @@ export class NodePools {
 
   async connect(node: string | undefined): Promise<Client> {
     if (node === undefined || performance.now() < (this.#leftAloneUntilMs.get(node) ?? 0))
-      return this.#coordinator.connect();
+      return this.#connectTo(this.#coordinator);
     try {
-      return await this.#poolOf(node).connect();
+      return await this.#connectTo(this.#poolOf(node));
     } catch {
       this.#leftAloneUntilMs.set(node, performance.now() + limits.nodeLeftAloneMs);
-      return this.#coordinator.connect();
+      return this.#connectTo(this.#coordinator);
     }
+  }
+
+  /** Where as many are open as may be, one that is idle is closed first. Nothing may come between that and the new one. */
+  async #connectTo(pool: OwnPool): Promise<Client> {
+    if (spareOf(pool) === 0 && this.totalCount + this.#replaced >= this.#openMax) {
+      this.#replaced++;
+      try {
+        await closeIdle(this.#pools);
+      } finally {
+        this.#replaced--;
+      }
+    }
+    return pool.connect();
   }
 
   #poolOf(node: string): OwnPool {
@@ -68,4 +108,21 @@ export class NodePools {
   async close(): Promise<void> {
     await Promise.all([...this.#workers.values()].map((pool) => pool.end()));
   }
+}
+
+/** How many are idle and not promised to somebody who is about to be given one. */
+function spareOf({ idleCount, waitingCount }: OwnPool): number {
+  return Math.max(0, idleCount - waitingCount);
+}
+
+/** One of the server that has most of them. */
+async function closeIdle(pools: readonly OwnPool[]): Promise<void> {
+  const [fullest] = pools.toSorted((a, b) => spareOf(b) - spareOf(a));
+  if (!fullest || spareOf(fullest) === 0) return;
+  const idle = await fullest.connect();
+  idle.release(true);
+}
+
+function sum(counts: readonly number[]): number {
+  return counts.reduce((all, count) => all + count, 0);
 }

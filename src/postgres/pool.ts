@@ -55,7 +55,8 @@ function ownSessions(timeoutMs: number, plansOnce: boolean | undefined): pg.Pool
   return {
     statement_timeout: timeoutMs,
     idle_in_transaction_session_timeout: timeoutMs,
-    options: '-c timezone=UTC -c datestyle=ISO -c extra_float_digits=1',
+    // The last has Citus repeat on a worker what a transaction sets for itself; without Citus nobody reads it.
+    options: '-c timezone=UTC -c datestyle=ISO -c extra_float_digits=1 -c citus.propagate_set_commands=local',
     ...(plansOnce && { onConnect: async (client: pg.ClientBase) => void (await client.query(planOnce)) }),
   };
 }

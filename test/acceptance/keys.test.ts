@@ -360,7 +360,7 @@ describe('keeping keys', () => {
     const secret = key.split('_')[2]!;
     const { rows: tables } = await database.query(
       `select format('%I.%I', table_schema, table_name) as name from information_schema.tables
-       where table_schema not in ('pg_catalog', 'information_schema')`,
+       where table_schema not in ('pg_catalog', 'information_schema') and table_type = 'BASE TABLE'`,
     );
     let dump = '';
     for (const { name } of tables) {

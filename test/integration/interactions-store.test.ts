@@ -112,7 +112,8 @@ async function plansOf(query: Record<string, Scalar>): Promise<string[]> {
       if (typeof asked === 'string') {
         const client = await test.pool.connect();
         // Empty partitions are read whole, and rightly so; forbidding that shows which index there is.
-        await client.query('set enable_seqscan = off');
+        await client.query('begin');
+        await client.query('set local enable_seqscan = off');
         const { rows } = await client.query<{ 'QUERY PLAN': string }>(`explain ${asked}`, values);
         client.release(true);
         plans.push(rows.map((row) => row['QUERY PLAN']).join('\n'));

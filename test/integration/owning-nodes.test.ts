@@ -70,6 +70,32 @@ it('a worker that lets nobody in is left alone for a while, and the coordinator 
   closed.close();
 });
 
+it('whichever servers are asked, no more connections are open than may be, and idle ones give way', async () => {
+  const config = readConfig({ DATABASE_URL: test.databaseUrl, DATABASE_CONNECTIONS_MAX: '3' });
+  const coordinator = createPool(config, () => {});
+  const pools = new NodePools(
+    coordinator,
+    { nodes: new Set('abcd') } as unknown as OwningNodes,
+    () => createPool(config, () => {}),
+    3,
+  );
+  let openMax = 0;
+  const asked = new Set<string | undefined>();
+  const keepAsking = async (first: number) => {
+    for (let at = first; at < first + 60; at++) {
+      const node = ['a', 'b', 'c', 'd', undefined][at % 5];
+      const client = await pools.connect(node);
+      asked.add(node);
+      openMax = Math.max(openMax, pools.totalCount);
+      await client.query('select');
+      client.release();
+    }
+  };
+  await Promise.all([0, 1, 2].map(keepAsking));
+  expect({ openMax, asked: asked.size }).toEqual({ openMax: 3, asked: 5 });
+  await Promise.all([pools.close(), coordinator.end()]);
+});
+
 describe.skipIf(inject('citus') === null)('on Citus', () => {
   let service: Service;
   let apis: Api[];
@@ -103,6 +129,20 @@ describe.skipIf(inject('citus') === null)('on Citus', () => {
       [ids],
     );
     expect(ids.map((id) => owners.of(id))).toEqual(rows.map(({ node }) => node));
+  });
+
+  it('what a transaction sets for itself holds at the worker too', async () => {
+    const pool = createPool(readConfig({ DATABASE_URL: test.databaseUrl }), () => {});
+    const client = await pool.connect();
+    await client.query('begin');
+    await client.query(`set local lock_timeout = '1234ms'`);
+    const { rows } = await client.query(
+      `select current_setting('lock_timeout') as said from tenants where organisation_id = $1`,
+      [organisationIds[0]],
+    );
+    client.release(true);
+    await pool.end();
+    expect(rows).toEqual([{ said: '1234ms' }]);
   });
 
   it('uploads and interactions go straight to the workers, and what they store is read back', {

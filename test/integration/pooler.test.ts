@@ -215,6 +215,8 @@ async function connect(): Promise<pg.Client> {
 
 async function createLogin(name: string, settings: Record<string, string>): Promise<void> {
   const { password } = new URL(databaseUrl);
+  // A cluster that stays has it of an earlier run.
+  await queryDatabase(databaseUrl, `drop role if exists ${name}`);
   await queryDatabase(databaseUrl, `create role ${name} login password '${password}' in role intake_serve`);
   for (const [setting, value] of Object.entries(settings))
     await queryDatabase(databaseUrl, `alter role ${name} set ${setting} = '${value}'`);

@@ -156,15 +156,17 @@ class Fleet {
   }
 
   async #lost(uploaded: readonly string[], interacted: readonly string[]): Promise<string[]> {
-    const rows = await queryDatabase<{ mark: string }>(
+    const tags = await queryDatabase<{ tag_id: string }>(this.databaseUrl, 'select tag_id from tags');
+    const stored = new Set(tags.map(({ tag_id }) => tag_id));
+    const users = await queryDatabase<{ user_id: string; times: number }>(
       this.databaseUrl,
-      `select mark from unnest($1::text[]) as mark where not exists (select from tags where tag_id = mark::uuid)
-       union all
-       select mark from unnest($2::text[]) as mark
-       where (select count(*) from interactions where user_id = mark) <> 1`,
-      [uploaded, interacted],
+      'select user_id, count(*)::integer as times from interactions group by user_id',
     );
-    return rows.map(({ mark }) => mark);
+    const times = new Map(users.map((user) => [user.user_id, user.times]));
+    return [
+      ...uploaded.filter((mark) => !stored.has(mark)),
+      ...interacted.filter((mark) => times.get(mark) !== 1),
+    ];
   }
 
   async stop(): Promise<void> {

@@ -1,0 +1,173 @@
+import { randomBytes } from 'node:crypto';
+import pg from 'pg';
+import {
+  citusNodes,
+  cloneCitusDatabase,
+  createCitusTemplate,
+  dropCitusDatabase,
+} from '../../test/support/citus.ts';
+import { type Bench, type Case, type Comparison, interleave, ratiosOf, type Way } from '../case.ts';
+import type { Cluster } from '../cluster.ts';
+import { cycleFor, requestOf, sendInTurn, withConnections } from '../http-load.ts';
+import { expectRecorded, interactionRequests } from '../interactions.ts';
+import { bodiesOf, referencesDefault } from '../records.ts';
+import { migrateWithService, runCommand, type Service, startService } from '../service.ts';
+import { createTenants, publicTable, storeReferencesIn, type Tenant } from '../tables.ts';
+import { uploadRate } from '../upload.ts';
+
+const goalOfUploads = { atLeast: 0.6 };
+const goalOfOne = { atLeast: 0.6 };
+const goalOfEight = { atLeast: 0.5 };
+const organisations = 8;
+const clients = 64;
+const items = 1_000;
+
+/** The service on one database. */
+interface Side {
+  readonly database: Pick<Cluster, 'query'>;
+  readonly service: Service;
+  readonly tenants: readonly Tenant[];
+  recorded: number;
+}
+
+/** What Citus costs where it gains nothing: its nodes share the machine that the plain database has for itself. */
+export const citus: Case = {
+  name: 'citus',
+  what: "distributed over the cluster of CITUS_URL against a plain database of its coordinator's server",
+  long: true,
+  async run(bench) {
+    const url = process.env.CITUS_URL;
+    if (!url) {
+      bench.progress('skipped: it needs CITUS_URL, the superuser on the coordinator of a Citus cluster');
+      return [];
+    }
+    const nodes = await citusNodes(url);
+    for (const node of nodes) await expectDurable(node);
+    await using made = new AsyncDisposableStack();
+    const plain = await startSide(bench, made, await plainDatabase(made, nodes[0] as string));
+    const spread = await startSide(bench, made, await distributedDatabase(bench, made, nodes));
+    const settle = () => Promise.all(nodes.map((node) => ask(node, 'checkpoint')));
+    const compare = async (
+      name: string,
+      unit: string,
+      goal: Comparison['goal'],
+      way: (side: Side) => Way,
+    ) => {
+      const ways = { plain: way(plain), citus: way(spread) };
+      const { plain: bare, citus: intake } = await interleave(bench, {
+        plain: () => settle().then(ways.plain),
+        citus: () => settle().then(ways.citus),
+      });
+      const ratios = ratiosOf(intake, bare);
+      const yardstick = 'through the service on a plain database';
+      return { name, yardstick, unit, bare, intake, ratios, ...(goal && { goal }) };
+    };
+    const compared = [
+      await compare('citus, uploads', 'rows/s', goalOfUploads, (side) => uploading(bench, side)),
+      await compare('citus, interactions of 1', 'requests/s', goalOfOne, (side) => recording(bench, side, 1)),
+      await compare(`citus, interactions of ${organisations}`, 'requests/s', goalOfEight, (side) =>
+        recording(bench, side, organisations),
+      ),
+    ];
+    for (const side of [plain, spread]) await expectAllStored(side);
+    return compared;
+  },
+};
+
+/** New transactions of all organisations; the tables are not emptied, so each time others. */
+function uploading({ rows, connections }: Bench, { service, tenants }: Side): Way {
+  let seed = 100;
+  return async () => {
+    const count = Math.ceil(rows / tenants.length);
+    const requests = tenants.flatMap(({ key }) =>
+      bodiesOf({ type: 'transactions', count, seed: seed++, perBody: 1_000 }).map((body) =>
+        requestOf('/v1/data/transactions', key, body),
+      ),
+    );
+    return uploadRate({ port: service.port, connections }, requests, { created: count * tenants.length });
+  };
+}
+
+function recording({ seconds }: Bench, side: Side, count: number): Way {
+  const each = side.tenants.slice(0, count).map((tenant) => interactionRequests(tenant, items));
+  // Every organisation has its turn before the first has its next.
+  const requests = Array.from({ length: items }, (_, at) => each.map((own) => own[at] as Buffer)).flat();
+  return async () => {
+    const load = await withConnections(side.service.port, clients, (open) =>
+      sendInTurn(open, cycleFor(requests, seconds), expectRecorded),
+    );
+    side.recorded += load.answers;
+    return load.answers / load.seconds;
+  };
+}
+
+async function startSide(bench: Bench, made: AsyncDisposableStack, url: string): Promise<Side> {
+  const pool = new pg.Pool({ connectionString: url, max: 1 });
+  made.defer(() => pool.end());
+  const database = {
+    query: async <R extends pg.QueryResultRow>(text: string, values: unknown[] = []) =>
+      (await pool.query<R>(text, values)).rows,
+  };
+  const tenants = await createTenants(database, organisations);
+  const ids = tenants.map(({ organisationId }) => organisationId);
+  await storeReferencesIn(publicTable('shops'), database, ids, 'shops', Math.max(items, referencesDefault));
+  await storeReferencesIn(publicTable('customers'), database, ids, 'customers', items);
+  const service = await startService({ url, folder: bench.cluster.folder });
+  made.defer(() => service.stop());
+  return { database, service, tenants, recorded: 0 };
+}
+
+async function plainDatabase(made: AsyncDisposableStack, server: string): Promise<string> {
+  const name = newName();
+  await ask(server, `create database ${name}`);
+  made.defer(async () => void (await ask(server, `drop database ${name} with (force)`)));
+  const url = on(server, name);
+  await migrateWithService({ url });
+  return url;
+}
+
+async function distributedDatabase(
+  bench: Bench,
+  made: AsyncDisposableStack,
+  nodes: readonly string[],
+): Promise<string> {
+  const [template, name] = [newName(), newName()];
+  made.defer(() => dropCitusDatabase(nodes, template));
+  bench.progress('distributing a database');
+  await createCitusTemplate(nodes, template, async (url) => {
+    await migrateWithService({ url });
+    await runCommand({ url }, 'distribute');
+  });
+  made.defer(() => dropCitusDatabase(nodes, name));
+  await cloneCitusDatabase(nodes, template, name);
+  return on(nodes[0] as string, name);
+}
+
+async function expectAllStored({ database, recorded }: Side): Promise<void> {
+  const [row] = await database.query<{ stored: string }>('select count(*) as stored from interactions');
+  if (Number(row?.stored) !== recorded)
+    throw new Error(`${recorded} interactions were answered and ${row?.stored} are stored`);
+}
+
+async function expectDurable(node: string): Promise<void> {
+  const [row] = await ask<{ fsync: string }>(node, 'show fsync');
+  if (row?.fsync !== 'on') throw new Error(`fsync is off at ${new URL(node).host}; turn it on to measure`);
+}
+
+const newName = () => `bench_${randomBytes(4).toString('hex')}`;
+
+function on(server: string, database: string): string {
+  const url = new URL(server);
+  url.pathname = `/${database}`;
+  return url.href;
+}
+
+async function ask<R extends pg.QueryResultRow>(url: string, text: string): Promise<R[]> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  try {
+    return (await client.query<R>(text)).rows;
+  } finally {
+    await client.end();
+  }
+}
