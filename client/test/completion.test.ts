@@ -60,7 +60,7 @@ it.each(['bash', 'zsh', 'fish'])(
       expect(words, line.join(' ')).toEqual(wanted);
     }
   },
-  60_000,
+  120_000,
 );
 
 it('says which shells there are', async () => {

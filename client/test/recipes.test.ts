@@ -86,7 +86,7 @@ it('the script for every night uploads what changed, and goes on after an interr
   }
   await promisify(execFile)('./nightly.sh', { cwd: folder, env });
   expect(existsSync(join(folder, 'export/shops.csv.journal'))).toBe(false);
-}, 90_000);
+});
 
 it('the program for a queue stores every message', async () => {
   writeFileSync(join(folder, 'queue.mjs'), queue);

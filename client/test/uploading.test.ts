@@ -48,14 +48,14 @@ it('the commands of the guide, pasted one after the other, print what it shows',
     .join('');
   const { stdout } = await run('bash', ['-eu', '-o', 'pipefail', '-c', script], {
     cwd: folder,
-    timeout: 120_000,
+    timeout: 280_000,
   });
   const printed = stdout.split(between);
   expect(commands.filter(({ answer }) => answer?.kind === 'text')).toHaveLength(7);
   for (const [at, { text, answer }] of commands.entries()) {
     if (answer?.kind === 'text') expect(printed[at], text).toBe(answer.text);
   }
-}, 150_000);
+}, 300_000);
 
 it('the program of the guide prints what it shows', async () => {
   const at = blocks.findIndex(({ kind }) => kind === 'js');

@@ -128,7 +128,7 @@ describe('on large tables', () => {
     await owner.query('set session_replication_role = origin');
     anna = await createAnalyst(ownerUrl, 'anna', 'intake_read', organisation);
     otto = await createAnalyst(ownerUrl, 'otto', 'intake_read_all');
-  }, 60_000);
+  });
   afterAll(async () => {
     await anna.end();
     await otto.end();

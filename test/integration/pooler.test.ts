@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
-import { type Api, apiOf } from '../support/api.ts';
+import { type Answer, type Api, apiOf } from '../support/api.ts';
 import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
 import { createTestDatabase } from '../support/database.ts';
 import { expectError } from '../support/expect-error.ts';
@@ -9,6 +9,7 @@ import { many, newShop, newTag, newTransaction } from '../support/new-records.ts
 import { type PgBouncer, pgBouncerIsInstalled, startPgBouncer } from '../support/pgbouncer.ts';
 import { queryDatabase } from '../support/query-database.ts';
 import { runCommand } from '../support/run-command.ts';
+import { untilStored } from '../support/until-stored.ts';
 
 /** PgBouncer in transaction mode, with two sessions for everybody. CI runs the acceptance tests behind it (TEST_POOLER=1). */
 
@@ -35,7 +36,7 @@ describe.skipIf(!pgBouncerIsInstalled)('behind PgBouncer in transaction mode', (
   it('two processes share two sessions, and every upload and interaction is stored', async () => {
     const shop = newShop();
     expect((await apis[0]!.upload('shops', [shop])).status).toBe(200);
-    const answers = await sendMany(apis, shop.shop_id);
+    const answers = await sendMany(apis, shop.shop_id, untilStored);
     expect(answers.filter((status) => status !== 200 && status !== 201)).toEqual([]);
     const [stored] = await queryDatabase<Record<string, number>>(
       databaseUrl,
@@ -170,7 +171,7 @@ describe.skipIf(!pgBouncerIsInstalled)('behind PgBouncer in transaction mode', (
       const named = await Promise.all([startBuiltServer(env), startBuiltServer(env)]);
       const key = await servers[0]!.createKey('acme');
       const through = named.map(({ url }) => apiOf(url, key));
-      const statuses = await sendMany(through, randomUUID());
+      const statuses = await sendMany(through, randomUUID(), (send) => send());
       expect(statuses.some((status) => status >= 500)).toBe(true);
       for (const server of named) await server.stop();
       await lax.stop();
@@ -178,8 +179,12 @@ describe.skipIf(!pgBouncerIsInstalled)('behind PgBouncer in transaction mode', (
   });
 });
 
-/** From each process 20 uploads and 20 interactions at once. */
-async function sendMany(to: readonly Api[], shopId: string): Promise<number[]> {
+/** To each process 20 uploads and 20 interactions at once. */
+async function sendMany(
+  to: readonly Api[],
+  shopId: string,
+  deliver: (send: () => Promise<Answer>) => Promise<Answer>,
+): Promise<number[]> {
   const interaction = {
     interaction_type: 'PAGE_VIEW',
     item_type: 'SHOP',
@@ -188,13 +193,11 @@ async function sendMany(to: readonly Api[], shopId: string): Promise<number[]> {
   };
   const answers = await Promise.all(
     to.flatMap((api) => [
-      ...many(20, () =>
-        api.upload(
-          'transactions',
-          many(20, () => newTransaction(shopId)),
-        ),
-      ),
-      ...many(20, () => api.post('/user-interactions', interaction)),
+      ...many(20, () => {
+        const transactions = many(20, () => newTransaction(shopId));
+        return deliver(() => api.upload('transactions', transactions));
+      }),
+      ...many(20, () => deliver(() => api.post('/user-interactions', interaction))),
     ]),
   );
   return answers.map(({ status }) => status);

@@ -19,6 +19,7 @@ import {
   startPrometheus,
 } from '../support/prometheus.ts';
 import { queryDatabase } from '../support/query-database.ts';
+import { scrapeMetrics } from '../support/scrape-metrics.ts';
 import { type Disk, mountDisk } from './full-disk.ts';
 import { type OpenLoad, startOpenLoad } from './open-load.ts';
 import { shortenedRules } from './shortened-rules.ts';
@@ -184,10 +185,12 @@ describe.skipIf(!prometheusIsInstalled)("alerts (need Debian's prometheus and it
       uploading(one, [badTag, badTag]),
       startOpenLoad(20, () => apiOf(two().url, limited).get('/v1/data')),
     ];
-    const held = [
-      await holdUpload(two().url, holders[0] as string, bytesInFlightMax * 0.7),
-      await holdUpload(two().url, holders[1] as string, bytesInFlightMax * 0.18),
-    ];
+    const inFlight = async () =>
+      (await scrapeMetrics(`http://127.0.0.1:${ports[1]}/metrics`)).get('intake_bytes_in_flight');
+    const held = [await holdUpload(two().url, holders[0] as string, bytesInFlightMax * 0.7)];
+    // Behind the other, there would be no room for the larger one.
+    await expect.poll(inFlight).toBeGreaterThanOrEqual(bytesInFlightMax * 0.7);
+    held.push(await holdUpload(two().url, holders[1] as string, bytesInFlightMax * 0.18));
     const slow = startInterrupting(three());
     disk?.fill();
     install(5);

@@ -39,7 +39,7 @@ beforeAll(async () => {
     `select viewname as name from pg_views where schemaname = 'analytics' order by 1`,
   );
   views = found.rows.map(({ name }) => name);
-}, 60_000);
+});
 afterAll(async () => {
   await analyst.end();
   await owner.end();

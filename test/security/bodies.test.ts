@@ -8,11 +8,12 @@ import {
   gzipSync,
   zstdCompressSync,
 } from 'node:zlib';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { type Answer, apiOf } from '../support/api.ts';
 import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
 import { exchangeBytes } from '../support/exchange-bytes.ts';
 import { expectError } from '../support/expect-error.ts';
+import { expectInTime } from '../support/in-time.ts';
 import { forgetPeak, residentMegabytes } from '../support/process-state.ts';
 import { rawPost, sendRaw } from '../support/raw-http.ts';
 import { type Served, startSteadyClient } from '../support/steady-client.ts';
@@ -32,6 +33,9 @@ const parsedMegabytesMax = 12 * bodyMegabytes;
 /** A neighbour may be slowed down by what keeps the processors busy; this is where being slow becomes being away. */
 const neighbourMsMax = 4_000;
 
+// Some bodies are sent up to nine times.
+vi.setConfig({ testTimeout: 300_000 });
+
 let server: BuiltServer;
 let key: string;
 let othersKey: string;
@@ -48,13 +52,16 @@ afterAll(async () => {
 });
 /**
  * Sends bodies, which are made before: making them would keep the neighbour in this same process waiting. A machine that
- * others slow down can only make the neighbour wait longer, and garbage too, so one of three is enough.
+ * others slow down can only make garbage wait longer, so one of three is enough.
  */
 async function attack(megabytesMax: number, send: () => Promise<void>): Promise<void> {
-  let { slowestMs, megabytes } = await attackOnce(send);
-  for (let again = 0; again < 2 && (slowestMs >= neighbourMsMax || megabytes >= megabytesMax); again++)
-    ({ slowestMs, megabytes } = await attackOnce(send));
-  expect(slowestMs).toBeLessThan(neighbourMsMax);
+  let megabytes = Number.POSITIVE_INFINITY;
+  for (let attempt = 0; attempt < 3 && megabytes >= megabytesMax; attempt++)
+    await expectInTime(async () => {
+      const attacked = await attackOnce(send);
+      ({ megabytes } = attacked);
+      return [{ what: 'the neighbour', ms: attacked.slowestMs, promisedMs: neighbourMsMax }];
+    });
   expect(megabytes).toBeLessThan(megabytesMax);
 }
 

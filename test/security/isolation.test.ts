@@ -77,7 +77,7 @@ beforeAll(async () => {
   rowsBefore = await rowsOfVictim(server.databaseUrl, victimId);
   overviewBefore = await overviewOf(victim);
   return () => server.stop();
-}, 60_000);
+});
 
 afterEach(async () => {
   expect(await rowsOfVictim(server.databaseUrl, victimId)).toEqual(rowsBefore);
@@ -319,9 +319,9 @@ const rules: Record<string, (operation: Operation) => Promise<void>> = {
 };
 
 async function saysTheSameToAll({ path }: Operation): Promise<void> {
-  const answers = [];
-  for (const api of [victim, attacker, apiOf(server.url)]) answers.push((await api.get(path)).body);
-  expect(answers).toEqual(Array(3).fill({ status: 'ok' }));
+  // A machine that stops for two seconds makes a process unready for a moment.
+  for (const api of [victim, attacker, apiOf(server.url)])
+    await expect.poll(async () => (await api.get(path)).body).toEqual({ status: 'ok' });
 }
 
 async function uploadsReferToNothingForeign(type: string): Promise<void> {
