@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { afterEach, describe, expect, it } from 'vitest';
 import { apiOf } from '../support/api.ts';
 import { freePort } from '../support/free-port.ts';
+import { expectInTime } from '../support/in-time.ts';
 import { scratchCopy } from '../support/scratch-copy.ts';
 
 const isRoot = process.getuid?.() === 0;
@@ -33,12 +34,17 @@ async function startDev(folder: string, identity: { uid?: number; gid?: number }
   const since = performance.now();
   const env = { ...process.env, PORT: String(port), HOME: folder, npm_config_cache: join(folder, '.npm') };
   const child = spawn('npm', ['run', 'dev'], { cwd: folder, env, detached: true, ...identity });
+  const closed = once(child, 'close');
   let output = '';
   child.stdout?.on('data', (chunk) => (output += chunk));
   child.stderr?.on('data', (chunk) => (output += chunk));
   const url = `http://127.0.0.1:${port}`;
   while (!output.includes('Ctrl-C stops it')) {
-    if (child.exitCode !== null) throw new Error(`npm run dev ended:\n${output}`);
+    if (child.exitCode !== null) {
+      // With what it said last.
+      await closed;
+      throw new Error(`npm run dev ended:\n${output}`);
+    }
     await new Promise((resolve) => setTimeout(resolve, 50));
   }
   await expect.poll(async () => (await apiOf(url).get('/health/ready')).status).toBe(200);
@@ -86,16 +92,17 @@ async function startsStopsAndKeeps(
 }
 
 describe('npm run dev', () => {
-  it('starts with no database installed, prints a command that works, stops whole, keeps its data', async () => {
-    // A machine that others slow down can only make the start longer, so one of three within 15 seconds is enough.
-    let ms = Number.POSITIVE_INFINITY;
-    for (let attempt = 0; attempt < 3 && ms > 15_000; attempt++) {
-      const folder = scratchCopy();
-      folders.push(folder);
-      ms = (await startsStopsAndKeeps(folder)).startedInMs;
-    }
-    expect(ms).toBeLessThan(15_000);
-  }, 240_000);
+  it(
+    'starts with no database installed, prints a command that works, stops whole, keeps its data',
+    () =>
+      expectInTime(async () => {
+        const folder = scratchCopy();
+        folders.push(folder);
+        const { startedInMs } = await startsStopsAndKeeps(folder);
+        return [{ what: 'the first start', ms: startedInMs, promisedMs: 15_000 }];
+      }),
+    600_000,
+  );
 
   it.skipIf(!isRoot || !othersCanRun)(
     'does so for an ordinary user (needs root to become one, and a Node and a checkout it can reach)',
@@ -106,7 +113,7 @@ describe('npm run dev', () => {
       execFileSync('chown', ['-R', 'nobody', folder]);
       await startsStopsAndKeeps(folder, { uid: id('-u'), gid: id('-g') });
     },
-    180_000,
+    300_000,
   );
 
   it.skipIf(!isRoot)(
@@ -123,7 +130,7 @@ describe('npm run dev', () => {
       folders.push(home);
       expect(home).not.toContain(folder);
     },
-    180_000,
+    300_000,
   );
 
   it('takes over after a run that was killed', async () => {
@@ -136,7 +143,7 @@ describe('npm run dev', () => {
     expect(second.key).toBe(first.key);
     await ctrlC(second);
     await expectNothingLeft(folder);
-  }, 180_000);
+  }, 300_000);
 
   it('does not disturb one that is running already', async () => {
     const folder = scratchCopy();
@@ -146,5 +153,5 @@ describe('npm run dev', () => {
     expect((await apiOf(first.url, first.key).batch('shops', [shop])).counts).toMatchObject({ created: 1 });
     await ctrlC(first);
     await expectNothingLeft(folder);
-  }, 180_000);
+  }, 300_000);
 });

@@ -3,6 +3,7 @@ import { fileURLToPath } from 'node:url';
 import { type Browser, type BrowserContextOptions, chromium } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
+import { expectInTime } from '../support/in-time.ts';
 
 const executablePath = '/usr/bin/chromium';
 const pictures = fileURLToPath(new URL('../../.intake/pictures/', import.meta.url));
@@ -82,11 +83,8 @@ describe.skipIf(!existsSync(executablePath))(
 
     it('shows a first text within a second to whoever has been there before', async () => {
       const context = await browser.newContext();
-      const paintedMs: number[] = [];
       context.setDefaultTimeout(timeout);
-      // The best of the later visits: a machine that is busy with other tests has slow moments.
-      const bestMs = () => Math.min(...paintedMs.slice(1));
-      for (let visit = 0; visit < 3 || (visit < 8 && bestMs() >= 1_000); visit++) {
+      const visit = async () => {
         const page = await context.newPage();
         await page.goto(`${server.url}/docs/`);
         expect(await page.title()).toBe('Intake API reference');
@@ -98,14 +96,19 @@ describe.skipIf(!existsSync(executablePath))(
               .getEntriesByName('first-contentful-paint')
               .map(({ startTime }) => startTime) as number[],
         );
-        paintedMs.push(paint ?? Number.POSITIVE_INFINITY);
         // The script replaces the first text with the page, and its files are kept from here on.
         await page.getByRole('button', { name: 'Search' }).first().waitFor();
         expect(await page.locator('#first-text').count()).toBe(0);
         await page.close();
-      }
+        return paint ?? Number.POSITIVE_INFINITY;
+      };
+      await visit();
+      // The better of two: a machine that is busy with other tests has slow moments.
+      await expectInTime(async () => {
+        const ms = Math.min(await visit(), await visit());
+        return [{ what: 'the first text', ms, promisedMs: 1_000 }];
+      });
       await context.close();
-      expect(bestMs()).toBeLessThan(1_000);
     });
 
     it('shows the fields of a record open, in the order of the description, and which are required', async () => {

@@ -1,10 +1,12 @@
 import { chmodSync, chownSync, copyFileSync, mkdtempSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { embeddedBinaries, type LocalPostgres, startLocalPostgres } from '../../src/cli/local-postgres.ts';
 import { makeCertificate } from '../support/certificate.ts';
+import { queryDatabase } from '../support/query-database.ts';
 import { runCommand } from '../support/run-command.ts';
 
 /** What travels to PostgreSQL is everything, passwords included: whoever answers there must prove who they are. */
@@ -52,6 +54,9 @@ describe('a PostgreSQL that serves TLS', () => {
     await client.query('alter system set ssl = on');
     await client.query('select pg_reload_conf()');
     await client.end();
+    // The server reads it a moment later.
+    const isOn = async () => (await queryDatabase<{ ssl: string }>(databaseUrl.href, 'show ssl'))[0]?.ssl;
+    while ((await isOn()) !== 'on') await sleep(20);
   });
   afterAll(async () => {
     await postgres.stop();

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { readConfig } from '../../src/config.ts';
-import { createPool, type OwnPool } from '../../src/postgres/pool.ts';
+import { createPool, isLockTimeout, type OwnPool } from '../../src/postgres/pool.ts';
 import { dropWeeklyPartitions } from '../../src/receipts/weekly-partitions.ts';
 import { createTestApp, type TestApp } from '../support/app.ts';
 import { servingUrl } from '../support/database.ts';
@@ -50,6 +50,18 @@ async function detachAll(): Promise<void> {
   while ((await detach()).rows[0].detached);
 }
 
+/** As maintenance does: where another had a lock for longer than it waits, it is run again. */
+async function dropUntilDone(pool: OwnPool, daysKept: number): Promise<void> {
+  for (let isDone = false; !isDone; )
+    isDone = await dropWeeklyPartitions(pool, daysKept).then(
+      () => true,
+      (error: unknown) => {
+        if (!isLockTimeout(error)) throw error;
+        return false;
+      },
+    );
+}
+
 describe('a week that is old', () => {
   let week: OldWeek;
   beforeEach(async () => {
@@ -70,11 +82,7 @@ describe('a week that is old', () => {
   });
 
   it('goes once where two processes drop it at the same time', async () => {
-    await Promise.all([
-      dropWeeklyPartitions(serving, 30),
-      dropWeeklyPartitions(test.pool, 30),
-      dropWeeklyPartitions(serving, 30),
-    ]);
+    await Promise.all([dropUntilDone(serving, 30), dropUntilDone(test.pool, 30), dropUntilDone(serving, 30)]);
     await dropWeeklyPartitions(serving, 30);
     await expectGone();
   });
@@ -167,7 +175,7 @@ it('queries over all weeks and uploads go on while weeks are dropped: no error a
     await isAnswered('GET /v1/requests/id 200');
     // The oldest first, a week at a time.
     for (let weeksKept = 22; weeksKept >= 2; weeksKept -= 1) {
-      await dropWeeklyPartitions(busy.pool, 7 * weeksKept);
+      await dropUntilDone(busy.pool, 7 * weeksKept);
       await sleep(50);
     }
     await isAnswered('GET /v1/requests/id 404');

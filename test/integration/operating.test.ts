@@ -225,7 +225,7 @@ SQL
     const asked = block('HTTPS', 'https://intake.example.com:8443')
       .replace('intake.example.com:8443', `localhost:${port}`)
       .replace('curl', 'curl --cacert cert.pem');
-    expect(await paste(ordinary(), asked)).toBe('{"status":"ok"}');
+    await expect.poll(() => paste(ordinary(), asked)).toBe('{"status":"ok"}');
   });
 
   it('two processes that are started as by the systemd unit share a port', async () => {
