@@ -147,7 +147,10 @@ describe('every operation does what its example says', () => {
       if (sent.has(operation.operationId)) continue;
       const address = path.replace(/\{(\w+)\}/, (_, name: string) => idFor(path, name));
       const example = exampleOf(operation);
-      const answer = example ? await api.post(address, example) : await api.send(address, { method });
+      const ask = () => (example ? api.post(address, example) : api.send(address, { method }));
+      let answer = await ask();
+      // A machine that stops for two seconds makes a process unready for a moment.
+      while (operation.operationId === 'health-ready' && answer.status === 503) answer = await ask();
       sent.set(operation.operationId, answer);
     }
   });

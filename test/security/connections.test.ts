@@ -13,6 +13,7 @@ import { apiOf } from '../support/api.ts';
 import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
 import { makeCertificate } from '../support/certificate.ts';
 import { createTestDatabase } from '../support/database.ts';
+import { expectInTime } from '../support/in-time.ts';
 import { connectionsTo, forgetPeak, residentMegabytes } from '../support/process-state.ts';
 import { queryDatabase } from '../support/query-database.ts';
 import { rawPost } from '../support/raw-http.ts';
@@ -57,17 +58,17 @@ async function endOf(socket: Socket, withinMs: number): Promise<Ended> {
   return { said, afterMs: performance.now() - started };
 }
 
-/** Sends a byte a second, whatever becomes of it. */
-function drip(socket: Socket, bytes: string): void {
-  let at = 0;
-  const timer = setInterval(() => socket.writable && socket.write(bytes[at++ % bytes.length]!), 1_000);
+/** Sends a byte a second, whatever becomes of it. What has come is read first: writing to an end that is reset loses it. */
+function drip(socket: Socket, byte: string): void {
+  const timer = setInterval(() => setImmediate(() => socket.writable && socket.write(byte)), 1_000);
   socket.once('close', () => clearInterval(timer));
 }
 
 describe('connections on which a request never becomes whole', () => {
-  const headersMs = 2_000;
-  const requestMs = 3_000;
-  const idleMs = 4_000;
+  /** Longer than a machine stops for: the neighbour's requests have to be whole within them, too. */
+  const headersMs = 6_000;
+  const requestMs = 7_000;
+  const idleMs = 8_000;
   /** The server looks at all of them once a second, and a machine that others slow down takes its time. */
   const graceMs = 30_000;
   let server: BuiltServer;
@@ -196,7 +197,7 @@ describe('those who do not read what they asked for', () => {
         seen.push(await beside(request));
         if (isGood(seen.at(-1)!)) break;
       }
-      expect(seen.filter(isGood), JSON.stringify(seen)).toHaveLength(1);
+      expect(isGood(seen.at(-1)!), JSON.stringify(seen)).toBe(true);
     },
   );
 
@@ -216,7 +217,7 @@ describe('those who do not read what they asked for', () => {
     const neighbour = startSteadyClient(server.url, key);
     const sockets = Array.from({ length: readers }, () => openTo(server.url).pause());
     for (const socket of sockets) socket.write(request());
-    await expect.poll(() => connectionsTo(server.url)).toBeGreaterThanOrEqual(readers);
+    await Promise.all(sockets.map((socket) => once(socket, 'connect')));
     // What is still on its way to them counts as moving once, so it may take twice as long, and the queries before it.
     // The neighbour's is there all the time.
     const isOver = () => connectionsTo(server.url) < readers / 2;
@@ -323,20 +324,16 @@ describe('connections in great number', () => {
     try {
       const [open] = await once(createInterface({ input: child.stdout }), 'line');
       expect(Number(open)).toBe(10_000);
-      const serve = async () => {
+      await expectInTime(async () => {
         const neighbour = startSteadyClient(server.url, key);
         await sleep(3_000);
-        return neighbour.stop();
-      };
-      // A machine that others slow down can only make it longer, so one of three is enough.
-      let { statuses, p99Ms } = await serve();
-      for (let again = 0; again < 2 && p99Ms >= p99MaxMs; again++) ({ statuses, p99Ms } = await serve());
+        const { statuses, p99Ms } = await neighbour.stop();
+        expect(Object.keys(statuses)).toEqual(['200']);
+        console.log(`beside 10,000 connections p99 is ${p99Ms.toFixed(0)} ms`);
+        return [{ what: 'p99 beside 10,000 connections', ms: p99Ms, promisedMs: p99MaxMs }];
+      });
       const growth = residentMegabytes(server.process.pid, 'VmHWM') - before;
-      console.log(
-        `beside 10,000 connections p99 is ${p99Ms.toFixed(0)} ms; they take ${growth.toFixed(0)} MB`,
-      );
-      expect(Object.keys(statuses)).toEqual(['200']);
-      expect(p99Ms).toBeLessThan(p99MaxMs);
+      console.log(`10,000 connections take ${growth.toFixed(0)} MB`);
       expect(growth).toBeLessThan(growthMaxMb);
     } finally {
       child.kill('SIGKILL');
