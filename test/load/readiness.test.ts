@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { type AdminServer, startAdminServer } from '../support/admin-server.ts';
 import { apiOf } from '../support/api.ts';
 import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
@@ -46,6 +46,7 @@ describe('a PostgreSQL that has stopped answering', () => {
 
   it('is 503 within 2 s, again and again, and 200 by itself once it answers', async () => {
     await untilReady();
+    onTestFinished(() => postgres.thaw());
     postgres.freeze();
     for (const url of both()) await expect.poll(async () => (await ask(url)).status).toBe(503);
     for (let round = 0; round < 3; round++)
@@ -142,9 +143,13 @@ describe('a database that answers', () => {
     }));
 
   it('is asked over one connection, however many ask, and over another when that is lost', async () => {
-    await Promise.all(many(50, () => ask(server.url)));
-    const [first, ...others] = await connections();
-    expect(others).toEqual([]);
+    const askedOver = async () => {
+      await Promise.all(many(50, () => ask(server.url)));
+      return connections();
+    };
+    // One that was given up a moment ago may still be there.
+    await expect.poll(askedOver).toHaveLength(1);
+    const [first] = await connections();
     await client.query('select pg_terminate_backend($1)', [first]);
     const again = async () => {
       const { status } = await ask(server.url);
