@@ -200,6 +200,12 @@ export const limits = {
   changeStreamBytes: 64 * 1024,
   changeStreamsPerOrganisationMax: 20,
 
+  // Reports
+
+  reportDaysMax: 366,
+  reportGroupsPerPageMax: 1_000,
+  reportGroupsPerPageDefault: 100,
+
   // Keys, and what each organisation may take
 
   keyChangesIntervalMs: 2_000,

@@ -1,6 +1,7 @@
 import { limits } from '../limits.ts';
 import { problemCodes } from '../registry/fields.ts';
 import { uploadTypes } from '../registry/upload-types.ts';
+import { definitions, groupings, windowNames } from '../reports/definitions.ts';
 import type { JsonSchema } from './operation.ts';
 
 const count = { type: 'integer', minimum: 0 };
@@ -28,6 +29,29 @@ function withOptional(schema: JsonSchema, more: Record<string, unknown>): JsonSc
 const ref = (name: string) => ({ $ref: `#/components/schemas/${name}` });
 const type = ref('RecordType');
 const instant = { type: 'string', format: 'date-time' };
+const day = { type: 'string', format: 'date' };
+const sum = { type: 'number', minimum: 0 };
+const figures = withOptional(
+  closed({
+    touches: count,
+    students: count,
+    discount_codes: count,
+    transactions: count,
+    transactions_by_offer: count,
+    transactions_by_shop: count,
+    revenue: sum,
+    savings: sum,
+    share_of_transactions: { type: ['number', 'null'], minimum: 0, maximum: 1 },
+  }),
+  { engaged_recommendations: { ...count, description: 'not for browsing' } },
+);
+const bothFigures = closed({
+  recommendations: ref('RecommendationsFigures'),
+  browsing: {
+    oneOf: [ref('RecommendationsFigures'), { type: 'null' }],
+    description: 'null with `group_by=recommendation`',
+  },
+});
 const batches = {
   type: 'array',
   description: `one result per ${limits.recordsPerBatch.toLocaleString('en')} records, in the order sent; each is stored in its own transaction`,
@@ -165,6 +189,43 @@ export const answerSchemas: Readonly<Record<string, JsonSchema>> = {
     next_cursor: { ...text, description: 'goes on after this page' },
     has_more: { type: 'boolean', description: 'false where everything that is stored has been read' },
   }),
+  RecommendationsReport: closed({
+    from: day,
+    to: day,
+    window: { type: 'string', enum: windowNames },
+    group_by: { type: 'string', enum: groupings },
+    as_of: {
+      ...instant,
+      type: ['string', 'null'],
+      description:
+        'everything stored before is counted; null while older data is still being counted for the first time',
+    },
+    correlation: text,
+    definitions: closed(Object.fromEntries(Object.keys(definitions).map((name) => [name, text]))),
+    total: bothFigures,
+    all: closed({ transactions: count, revenue: sum, savings: sum }),
+    unusable: closed({ service_without_recommendation: count, recommendation_without_service: count }),
+    groups: {
+      type: 'array',
+      description: 'in the order of their keys',
+      items: withOptional(bothFigures, {
+        group: {
+          type: 'object',
+          description: 'what `group_by` names; an item has `item_type` and `item_id`',
+          properties: {
+            day,
+            item_type: text,
+            item_id: uuid,
+            platform: { type: ['string', 'null'] },
+            country: { type: ['string', 'null'] },
+            recommendation_id: uuid,
+          },
+        },
+      }),
+    },
+    next_cursor: { type: ['string', 'null'], description: 'null on the last page' },
+  }),
+  RecommendationsFigures: figures,
   BatchAnswer: closed({
     batch: { type: 'integer', minimum: 1 },
     status: { type: 'integer', enum: [200, 207, 400, 500] },

@@ -71,6 +71,10 @@ export function describeApi(operations: readonly Operation[]): JsonSchema {
       { name: 'Receipts', description: 'The answers to uploads, kept.' },
       { name: 'Rejections', description: 'Failed records, kept to be corrected or replayed.' },
       { name: 'Interactions', description: 'What users do: one interaction per request, or many.' },
+      {
+        name: 'Reports',
+        description: 'What the data says. Computed in the background, read in milliseconds.',
+      },
       { name: 'Health', description: 'For load balancers and monitoring.' },
     ],
     security: { apiKey: { type: 'http', scheme: 'bearer', description: 'An API key, `intake_…`.' } },

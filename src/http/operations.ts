@@ -5,6 +5,7 @@ import { interactionOperations } from './routes/interactions.ts';
 import { overviewOperation } from './routes/overview.ts';
 import { recordOperations } from './routes/records.ts';
 import { rejectionOperations } from './routes/rejections.ts';
+import { reportOperations } from './routes/reports.ts';
 import { requestOperations } from './routes/requests.ts';
 import { uploadOperations } from './routes/upload.ts';
 
@@ -17,5 +18,6 @@ export const operations: readonly Operation[] = [
   ...requestOperations,
   ...rejectionOperations,
   ...interactionOperations,
+  ...reportOperations,
   ...healthOperations,
 ];

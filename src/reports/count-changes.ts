@@ -1,0 +1,276 @@
+import type { Client } from '../postgres/pool.ts';
+import { basisOf, countryCharactersMax, longestWindowHours, windows } from './definitions.ts';
+
+/** What a step counts: ids of interactions and of transactions that are new or have changed. */
+export interface Changed {
+  readonly interactions: readonly string[];
+  readonly transactions: readonly string[];
+}
+
+/** A row counts under each of these. A null is written as a hyphen; every other text begins with an equals sign. */
+const dimensions = (row: string) => `
+  cross join lateral (values ('all', ''), ('item_type', ${row}.item_type), ('item', ${row}.item_type || ':' || ${row}.item_id),
+    ('platform', coalesce('=' || ${row}.platform, '-')), ('country', coalesce('=' || ${row}.country, '-')),
+    ('recommendation', ${row}.recommendation_id::text)) as d(dimension, value)`;
+
+const dayOf = (time: string) => `(${time} at time zone 'UTC')::date`;
+const longest = `interval '${longestWindowHours} hours'`;
+const windowRows = `(values ${Object.values(windows)
+  .map((hours) => `(${hours})`)
+  .join(', ')}) as w(hours)`;
+
+const addToSums = `
+  on conflict (organisation_id, dimension, value, day, window_hours, basis) do update set
+    touches = s.touches + excluded.touches, codes = s.codes + excluded.codes,
+    transactions = s.transactions + excluded.transactions, by_offer = s.by_offer + excluded.by_offer,
+    revenue = s.revenue + excluded.revenue, savings = s.savings + excluded.savings`;
+const sumColumns = `
+  (organisation_id, dimension, value, day, window_hours, basis, touches, codes, transactions, by_offer, revenue, savings)`;
+
+/**
+ * Counts what is new or has changed, in the caller's transaction, which holds the organisation's row of report_progress.
+ * Ids that are counted already change nothing, so a step may be given more than is new.
+ */
+export async function countChanges(
+  client: Client,
+  organisationId: string,
+  step: string,
+  changed: Changed,
+): Promise<void> {
+  const added = await addInteractions(client, organisationId, step, changed.interactions);
+  if (added.length > 0) {
+    await addTouches(client, organisationId, added);
+    await addReach(client, organisationId, step, added, 'student');
+    await addReach(client, organisationId, step, added, 'recommendation');
+  }
+  if (changed.transactions.length > 0)
+    await replaceTransactions(client, organisationId, changed.transactions);
+  await creditAnew(client, organisationId, added, changed.transactions);
+}
+
+async function addInteractions(
+  client: Client,
+  organisationId: string,
+  step: string,
+  ids: readonly string[],
+): Promise<string[]> {
+  if (ids.length === 0) return [];
+  const { rows } = await client.query<{ interaction_id: string }>({
+    name: 'report: add interactions',
+    text: `
+      insert into report_interactions (organisation_id, interaction_id, event_time, basis, is_code, student_id, item_type,
+        item_id, platform, country, recommendation_id, step)
+      select organisation_id, interaction_id, event_time, ${basisOf}, interaction_type = 'DISCOUNT_CODE', student_id, item_type,
+        item_id, platform, left(country, ${countryCharactersMax}), recommendation_id, $3::bigint
+      from interactions where organisation_id = $1 and interaction_id = any ($2::uuid[])
+      on conflict (organisation_id, interaction_id) do nothing
+      returning interaction_id`,
+    values: [organisationId, ids, step],
+  });
+  return rows.map(({ interaction_id }) => interaction_id);
+}
+
+/** Of what cannot be used, it is only told how many there are. */
+async function addTouches(client: Client, organisationId: string, added: readonly string[]): Promise<void> {
+  await client.query({
+    name: 'report: add touches',
+    text: `
+      insert into report_sums as s ${sumColumns}
+      select i.organisation_id, d.dimension, d.value, ${dayOf('i.event_time')}, 0, i.basis, count(*), 0, 0, 0, 0, 0
+      from report_interactions i ${dimensions('i')}
+      where i.organisation_id = $1 and i.interaction_id = any ($2::uuid[]) and d.value is not null
+        and (d.dimension = 'all' or i.basis in ('recommendation', 'browsing'))
+      group by 1, 2, 3, 4, 6
+      ${addToSums}`,
+    values: [organisationId, added],
+  });
+}
+
+/**
+ * Counts on which days the students, or the recommendations, of new interactions were there, and when before: as it is now,
+ * less what it was before this step. Days on which nothing changed cancel out.
+ */
+async function addReach(
+  client: Client,
+  organisationId: string,
+  step: string,
+  added: readonly string[],
+  subject: 'student' | 'recommendation',
+): Promise<void> {
+  const isUsed = subject === 'student' ? `in ('recommendation', 'browsing')` : `= 'recommendation'`;
+  const members = subject === 'student' ? 'sum(v.sign), 0' : '0, sum(v.sign)';
+  await client.query({
+    name: `report: add reach of ${subject}s`,
+    text: `
+      insert into report_reach as r (organisation_id, dimension, value, day, previous_day, basis, students, recommendations)
+      select organisation_id, dimension, value, day, coalesce(v.previous, '-infinity'), basis, ${members}
+      from (
+        select *, lag(day) over (partition by subject, basis, dimension, value order by day) as previous_now,
+          lag(day) over (partition by subject, basis, dimension, value, was_there order by day) as previous_then
+        from (
+          select i.organisation_id, i.${subject}_id as subject, i.basis, d.dimension, d.value, ${dayOf('i.event_time')} as day,
+            bool_or(i.step < $3::bigint) as was_there
+          from report_interactions i ${dimensions('i')}
+          where i.organisation_id = $1 and d.value is not null and i.basis ${isUsed} and i.${subject}_id in (
+            select n.${subject}_id from report_interactions n
+            where n.organisation_id = $1 and n.interaction_id = any ($2::uuid[]) and n.basis ${isUsed})
+          group by 1, 2, 3, 4, 5, 6) as days) as both_times
+      cross join lateral (values (1, previous_now), (-1, previous_then)) as v(sign, previous)
+      where v.sign = 1 or was_there
+      group by 1, 2, 3, 4, 5, 6
+      having sum(v.sign) <> 0
+      on conflict (organisation_id, dimension, value, day, previous_day, basis) do update set
+        students = r.students + excluded.students, recommendations = r.recommendations + excluded.recommendations`,
+    values: [organisationId, added, step],
+  });
+}
+
+/** Takes transactions out as they were counted, and puts them in as they are stored now, unless they are deleted. */
+async function replaceTransactions(
+  client: Client,
+  organisationId: string,
+  ids: readonly string[],
+): Promise<void> {
+  const values = [organisationId, ids];
+  const count = (sign: '+' | '-') =>
+    client.query({
+      name: `report: count transactions ${sign}`,
+      text: `
+        insert into report_sums as s ${sumColumns}
+        select organisation_id, 'all', '', ${dayOf('created')}, 0, 'transactions', 0, 0, ${sign}count(*), 0, ${sign}sum(amount),
+          ${sign}sum(savings)
+        from report_transactions where organisation_id = $1 and transaction_id = any ($2::uuid[])
+        group by 1, 4
+        ${addToSums}`,
+      values,
+    });
+  await count('-');
+  await client.query({
+    name: 'report: remove transactions',
+    text: 'delete from report_transactions where organisation_id = $1 and transaction_id = any ($2::uuid[])',
+    values,
+  });
+  await client.query({
+    name: 'report: add transactions',
+    text: `
+      insert into report_transactions (organisation_id, transaction_id, created, student_id, shop_id, offer_id, amount, savings)
+      select organisation_id, transaction_id, created, student_id, shop_id, offer_id, amount, savings
+      from transactions
+      where organisation_id = $1 and transaction_id = any ($2::uuid[]) and not is_deleted and created is not null`,
+    values,
+  });
+  await count('+');
+}
+
+/** Credits what changed, and what new interactions may have changed, once more. */
+async function creditAnew(
+  client: Client,
+  organisationId: string,
+  added: readonly string[],
+  transactions: readonly string[],
+): Promise<void> {
+  const { rows } = await client.query<{ codes: string[]; sales: string[] }>({
+    name: 'report: what to credit anew',
+    text: `
+      select
+        array(
+          select n.interaction_id from report_interactions n
+          where n.organisation_id = $1 and n.interaction_id = any ($2::uuid[]) and n.is_code
+            and n.basis in ('recommendation', 'browsing')
+          union
+          select c.interaction_id from report_interactions n join report_interactions c
+            on c.organisation_id = $1 and c.student_id = n.student_id and c.item_id = n.item_id and c.item_type = n.item_type
+              and c.is_code and c.basis = 'browsing'
+              and c.event_time >= n.event_time and c.event_time < n.event_time + ${longest}
+          where n.organisation_id = $1 and n.interaction_id = any ($2::uuid[]) and n.basis = 'recommendation') as codes,
+        array(
+          select unnest($3::uuid[])
+          union
+          select t.transaction_id from report_interactions n join report_transactions t
+            on t.organisation_id = $1 and t.student_id = n.student_id
+              and t.created >= n.event_time and t.created < n.event_time + ${longest}
+              and (n.item_type = 'OFFER' and n.item_id = t.offer_id or n.item_type = 'SHOP' and n.item_id = t.shop_id)
+          where n.organisation_id = $1 and n.interaction_id = any ($2::uuid[])
+            and n.basis in ('recommendation', 'browsing')) as sales`,
+    values: [organisationId, added, transactions],
+  });
+  const { codes = [], sales = [] } = rows[0] ?? {};
+  if (codes.length > 0) await replaceCredits(client, true, creditCodes, [organisationId, codes]);
+  if (sales.length > 0) await replaceCredits(client, false, creditTransactions, [organisationId, sales]);
+}
+
+async function replaceCredits(
+  client: Client,
+  isCode: boolean,
+  credit: { readonly name: string; readonly text: string },
+  values: unknown[],
+): Promise<void> {
+  await countCredits(client, isCode, '-', values);
+  await client.query({
+    name: `report: remove credits ${isCode}`,
+    text: `delete from report_credits where organisation_id = $1 and is_code = ${isCode} and credited_id = any ($2::uuid[])`,
+    values,
+  });
+  await client.query({ ...credit, values });
+  await countCredits(client, isCode, '+', values);
+}
+
+async function countCredits(
+  client: Client,
+  isCode: boolean,
+  sign: '+' | '-',
+  values: unknown[],
+): Promise<void> {
+  const [codes, transactions] = isCode ? ['count(*)', '0'] : ['0', 'count(*)'];
+  await client.query({
+    name: `report: count credits ${isCode} ${sign}`,
+    text: `
+      insert into report_sums as s ${sumColumns}
+      select c.organisation_id, d.dimension, d.value, c.day, c.window_hours, c.basis, 0, ${sign}${codes}, ${sign}${transactions},
+        ${sign}(count(*) filter (where c.is_by_offer)), ${sign}sum(c.revenue), ${sign}sum(c.savings)
+      from report_credits c ${dimensions('c')}
+      where c.organisation_id = $1 and c.is_code = ${isCode} and c.credited_id = any ($2::uuid[]) and d.value is not null
+      group by 1, 2, 3, 4, 5, 6
+      ${addToSums}`,
+    values,
+  });
+}
+
+const creditColumns = `
+  (organisation_id, is_code, credited_id, window_hours, day, basis, item_type, item_id, platform, country, recommendation_id,
+    is_by_offer, revenue, savings)`;
+
+/** Of the touch where there is one, else of the code itself. */
+const creditedTo = (column: string) =>
+  `case when t.interaction_id is null then c.${column} else t.${column} end`;
+
+const creditCodes = {
+  name: 'report: credit codes',
+  text: `
+    insert into report_credits ${creditColumns}
+    select distinct on (c.interaction_id, w.hours) c.organisation_id, true, c.interaction_id, w.hours, ${dayOf('c.event_time')},
+      ${creditedTo('basis')}, c.item_type, c.item_id, ${creditedTo('platform')}, ${creditedTo('country')},
+      ${creditedTo('recommendation_id')}, false, 0, 0
+    from report_interactions c cross join ${windowRows} left join report_interactions t
+      on t.organisation_id = $1 and c.basis = 'browsing' and t.basis = 'recommendation'
+        and t.student_id = c.student_id and t.item_id = c.item_id and t.item_type = c.item_type
+        and t.event_time <= c.event_time and t.event_time > c.event_time - ${longest}
+        and t.event_time > c.event_time - make_interval(hours => w.hours)
+    where c.organisation_id = $1 and c.interaction_id = any ($2::uuid[])
+    order by c.interaction_id, w.hours, t.event_time desc, t.interaction_id desc`,
+};
+
+const creditTransactions = {
+  name: 'report: credit transactions',
+  text: `
+    insert into report_credits ${creditColumns}
+    select distinct on (s.transaction_id, w.hours) s.organisation_id, false, s.transaction_id, w.hours, ${dayOf('s.created')},
+      t.basis, t.item_type, t.item_id, t.platform, t.country, t.recommendation_id, t.item_type = 'OFFER', s.amount, s.savings
+    from report_transactions s join report_interactions t
+      on t.organisation_id = $1 and t.basis in ('recommendation', 'browsing') and t.student_id = s.student_id
+        and t.event_time <= s.created and t.event_time > s.created - ${longest}
+        and (t.item_type = 'OFFER' and t.item_id = s.offer_id or t.item_type = 'SHOP' and t.item_id = s.shop_id)
+      join ${windowRows} on t.event_time > s.created - make_interval(hours => w.hours)
+    where s.organisation_id = $1 and s.transaction_id = any ($2::uuid[])
+    order by s.transaction_id, w.hours, t.basis = 'browsing', t.item_type = 'SHOP', t.event_time desc, t.interaction_id desc`,
+};

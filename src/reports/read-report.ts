@@ -1,0 +1,261 @@
+import { type Detail, RequestError } from '../errors.ts';
+import { limits } from '../limits.ts';
+import type { Client, Pool } from '../postgres/pool.ts';
+import { inTransaction } from '../postgres/transactions.ts';
+import { date, type Field, integer, oneOf, optional, type Scalar, text } from '../registry/fields.ts';
+import { readDate } from '../registry/times.ts';
+import { asOf } from './as-of.ts';
+import {
+  correlation,
+  definitions,
+  type Grouping,
+  groupings,
+  type Window,
+  windowNames,
+  windows,
+} from './definitions.ts';
+
+export const reportParameters: Readonly<Record<string, Field>> = {
+  from: date({ description: 'the first day, in UTC' }),
+  to: date({
+    description: `the day after the last one, in UTC; at most ${limits.reportDaysMax} days after \`from\``,
+  }),
+  window: optional(oneOf(windowNames, { description: 'for how long a touch is credited, default 24h' })),
+  group_by: optional(oneOf(groupings, { description: 'default day' })),
+  cursor: optional(text({ description: 'the `next_cursor` of the previous page' })),
+  limit: optional(
+    integer({
+      minimum: 1,
+      maximum: limits.reportGroupsPerPageMax,
+      description: `groups per page, default ${limits.reportGroupsPerPageDefault}`,
+    }),
+  ),
+};
+
+interface Asked {
+  /** Days since 2000. */
+  readonly from: number;
+  readonly to: number;
+  readonly window: Window;
+  readonly grouping: Grouping;
+  readonly cursor: string | undefined;
+  readonly limit: number;
+}
+
+export interface Figures {
+  readonly touches: number;
+  readonly engaged_recommendations?: number;
+  readonly students: number;
+  readonly discount_codes: number;
+  readonly transactions: number;
+  readonly transactions_by_offer: number;
+  readonly transactions_by_shop: number;
+  readonly revenue: number;
+  readonly savings: number;
+  readonly share_of_transactions: number | null;
+}
+
+export interface Both {
+  readonly recommendations: Figures;
+  readonly browsing: Figures | null;
+}
+
+export interface RecommendationsReport {
+  readonly from: string;
+  readonly to: string;
+  readonly window: Window;
+  readonly group_by: Grouping;
+  readonly as_of: string | null;
+  readonly correlation: string;
+  readonly definitions: typeof definitions;
+  readonly total: Both;
+  readonly all: { readonly transactions: number; readonly revenue: number; readonly savings: number };
+  readonly unusable: {
+    readonly service_without_recommendation: number;
+    readonly recommendation_without_service: number;
+  };
+  readonly groups: readonly (Both & { readonly group: Readonly<Record<string, string | null>> })[];
+  readonly next_cursor: string | null;
+}
+
+/** All statements see the same moment, so the groups fit the total. */
+export async function recommendationsReport(
+  pool: Pool,
+  organisationId: string,
+  query: Readonly<Record<string, Scalar>>,
+): Promise<RecommendationsReport> {
+  const asked = readAsked(query);
+  const work = async (client: Client) => {
+    const as_of = await asOf(client, organisationId);
+    const [total] = await sumsOf(client, organisationId, asked, 'total');
+    if (!total) throw new Error('a sum has a row');
+    const rows = await sumsOf(client, organisationId, asked, asked.grouping);
+    const page = rows.slice(0, asked.limit);
+    const groups = page.map((row) => {
+      const of = asked.grouping === 'day' ? row : total;
+      return { group: groupOf(asked.grouping, row.key), ...bothOf(row, of, asked.grouping) };
+    });
+    return {
+      from: dayText(asked.from),
+      to: dayText(asked.to),
+      window: asked.window,
+      group_by: asked.grouping,
+      as_of,
+      correlation,
+      definitions,
+      total: bothOf(total, total),
+      all: {
+        transactions: Number(total.all_transactions),
+        revenue: Number(total.all_revenue),
+        savings: Number(total.all_savings),
+      },
+      unusable: {
+        service_without_recommendation: Number(total.service_without_recommendation),
+        recommendation_without_service: Number(total.recommendation_without_service),
+      },
+      groups,
+      next_cursor: rows.length > page.length ? (page.at(-1)?.key ?? null) : null,
+    };
+  };
+  return inTransaction(pool, work, 'begin isolation level repeatable read');
+}
+
+function readAsked(query: Readonly<Record<string, Scalar>>): Asked {
+  const { from, to, window = '24h', group_by = 'day', cursor } = query;
+  const limit = query.limit ?? limits.reportGroupsPerPageDefault;
+  const details: Detail[] = [];
+  for (const name of ['from', 'to'])
+    if (query[name] === undefined)
+      details.push({ field: name, code: 'required', message: 'is required, such as 2026-03-01' });
+  const days = Number(to) - Number(from);
+  if (details.length === 0 && !(days >= 1 && days <= limits.reportDaysMax))
+    details.push({
+      field: 'to',
+      code: 'out_of_range',
+      message: `must be a day after from, at most ${limits.reportDaysMax} days later`,
+    });
+  if (group_by === 'day' && cursor !== undefined && readDate(String(cursor)) === undefined)
+    details.push({
+      field: 'cursor',
+      code: 'invalid_value',
+      message: 'is not the next_cursor of a page by day',
+    });
+  if (details.length > 0) throw new RequestError('invalid_request', { details });
+  return {
+    from: Number(from),
+    to: Number(to),
+    window: window as Window,
+    grouping: group_by as Grouping,
+    cursor: cursor as string | undefined,
+    limit: Number(limit),
+  };
+}
+
+const bases = { r: 'recommendation', b: 'browsing' } as const;
+type Basis = keyof typeof bases;
+const summed = ['touches', 'codes', 'transactions', 'by_offer', 'revenue', 'savings'] as const;
+type SumName =
+  | `${Basis}_${(typeof summed)[number]}`
+  | `${Basis}_students`
+  | 'r_recommendations'
+  | 'all_transactions'
+  | 'all_revenue'
+  | 'all_savings'
+  | 'service_without_recommendation'
+  | 'recommendation_without_service';
+type SumRow = Readonly<Record<SumName, string>> & { readonly key: string };
+
+const sumOf = (column: string, basis: string) =>
+  `coalesce(sum(${column}) filter (where basis = '${basis}'), 0)`;
+const sums = [
+  ...Object.entries(bases).flatMap(([short, basis]) =>
+    summed.map((column) => `${sumOf(column, basis)} as ${short}_${column}`),
+  ),
+  ...['transactions', 'revenue', 'savings'].map(
+    (column) => `${sumOf(column, 'transactions')} as all_${column}`,
+  ),
+  ...['service_without_recommendation', 'recommendation_without_service'].map(
+    (basis) => `${sumOf('touches', basis)} as ${basis}`,
+  ),
+].join(', ');
+const reach = [
+  `${sumOf('students', 'recommendation')} as r_students`,
+  `${sumOf('students', 'browsing')} as b_students`,
+  `${sumOf('recommendations', 'recommendation')} as r_recommendations`,
+].join(', ');
+
+const firstDay = `date '2000-01-01' + $2::integer`;
+const endDay = `date '2000-01-01' + $3::integer`;
+
+/**
+ * The sums of the groups after the cursor, in the order of their keys, one more than a page has; of the total, one row. They
+ * are read along the primary key, which is that order. A student is counted on the first day in the range: the one before
+ * which there was none, or one before the range.
+ */
+async function sumsOf(
+  client: Client,
+  organisationId: string,
+  { from, to, window, cursor, limit }: Asked,
+  grouping: Grouping | 'total',
+): Promise<SumRow[]> {
+  const values: unknown[] = [organisationId, from, to];
+  const isDay = grouping === 'day';
+  const dimension = isDay || grouping === 'total' ? `dimension = 'all'` : `dimension = '${grouping}'`;
+  const after =
+    cursor === undefined || grouping === 'total'
+      ? ''
+      : `and ${isDay ? 'day' : 'value'} > $${values.push(cursor)}`;
+  const key = isDay ? 'day' : 'value';
+  const range = `organisation_id = $1 and ${dimension} and day >= ${firstDay} and day < ${endDay}`;
+  const from_ = `from report_sums where ${range} ${after} and window_hours in (0, ${windows[window]})`;
+  const page =
+    grouping === 'total'
+      ? `select '' as key, ${sums} ${from_}`
+      : `select ${key} as key, ${sums} ${from_} group by ${key}
+         having sum(touches + codes + transactions) filter (where basis in ('recommendation', 'browsing')) > 0
+         order by ${key} limit ${Math.trunc(limit) + 1}`;
+  const reached = isDay ? 'day = s.key' : `value = s.key and previous_day < ${firstDay}`;
+  const { rows } = await client.query<SumRow>(
+    `select s.*, r.* from (${page}) as s
+     cross join lateral (select ${reach} from report_reach where ${range} and ${reached}) as r order by s.key`,
+    values,
+  );
+  return rows;
+}
+
+function bothOf(row: SumRow, of: SumRow, grouping?: Grouping): Both {
+  return {
+    recommendations: figuresOf('r', row, of),
+    browsing: grouping === 'recommendation' ? null : figuresOf('b', row, of),
+  };
+}
+
+function figuresOf(basis: Basis, row: SumRow, of: SumRow): Figures {
+  const value = (column: (typeof summed)[number] | 'students') => Number(row[`${basis}_${column}`]);
+  const all = Number(of.all_transactions);
+  return {
+    touches: value('touches'),
+    ...(basis === 'r' && { engaged_recommendations: Number(row.r_recommendations) }),
+    students: value('students'),
+    discount_codes: value('codes'),
+    transactions: value('transactions'),
+    transactions_by_offer: value('by_offer'),
+    transactions_by_shop: value('transactions') - value('by_offer'),
+    revenue: value('revenue'),
+    savings: value('savings'),
+    share_of_transactions: all === 0 ? null : Math.round((value('transactions') / all) * 1e6) / 1e6,
+  };
+}
+
+/** How count-changes.ts has written it. */
+function groupOf(grouping: Grouping, key: string): Record<string, string | null> {
+  if (grouping === 'item') return { item_type: key.slice(0, -37), item_id: key.slice(-36) };
+  if (grouping === 'recommendation') return { recommendation_id: key };
+  if (grouping === 'platform' || grouping === 'country')
+    return { [grouping]: key === '-' ? null : key.slice(1) };
+  return { [grouping]: key };
+}
+
+function dayText(days: number): string {
+  return new Date(Date.UTC(2000, 0, 1) + days * 86_400_000).toISOString().slice(0, 10);
+}
