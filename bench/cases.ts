@@ -8,6 +8,7 @@ import { interactionsHistory } from './cases/interactions-history.ts';
 import { interactionsOrganisations } from './cases/interactions-organisations.ts';
 import { memory } from './cases/memory.ts';
 import { plan } from './cases/plan.ts';
+import { report } from './cases/report.ts';
 import { telemetry } from './cases/telemetry.ts';
 import { tenMillion } from './cases/ten-million.ts';
 import { types } from './cases/types.ts';
@@ -32,6 +33,7 @@ export const cases: readonly Case[] = [
   interactionsOrganisations,
   interactionsBesideUploads,
   tenMillion,
+  report,
   memory,
   telemetry,
   checkOnly,

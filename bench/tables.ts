@@ -55,7 +55,7 @@ export async function createTenants(cluster: Pick<Cluster, 'query'>, count: numb
   );
   await cluster.query(
     `insert into api_keys (key_id, organisation_id, key_sha256, permissions)
-     select key_id, id, key_sha256, '{data:write,interactions:write}'
+     select key_id, id, key_sha256, '{data:write,data:read,interactions:write}'
      from unnest($1::text[], $2::uuid[], $3::bytea[]) as k(key_id, id, key_sha256)`,
     [made.map(({ keyId }) => keyId), ids, made.map(({ key }) => hashKey(key))],
   );

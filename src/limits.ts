@@ -205,6 +205,12 @@ export const limits = {
   reportDaysMax: 366,
   reportGroupsPerPageMax: 1_000,
   reportGroupsPerPageDefault: 100,
+  /** How often maintenance counts what has changed, and for how long; other chores wait for it. */
+  reportIntervalMs: 10_000,
+  reportMsPerRun: 2_000,
+  /** How many rows of the change log, and how many ids, are counted in one transaction. */
+  reportChangesPerStep: 1_000,
+  reportIdsPerStep: 5_000,
 
   // Keys, and what each organisation may take
 

@@ -9,6 +9,7 @@ import { dropWeeklyPartitions, ensureWeeklyPartitions } from '../receipts/weekly
 import { rollUpCounts } from '../records/record-counts.ts';
 import { purgeKinds, purgeRejections } from '../rejections/purge-rejections.ts';
 import { countAllRejections } from '../rejections/rejection-kinds.ts';
+import { keepReport } from '../reports/keep-report.ts';
 import type { Chore } from './maintenance.ts';
 
 /** Counts for the leader's metrics, over all organisations. */
@@ -52,6 +53,11 @@ export function choresOf(pool: Pool, { receiptsKeptDays: daysKept, changesKeptDa
       name: 'number changes',
       everyMs: limits.numberChangesIntervalMs,
       run: (stopping) => numberForAll(pool, stopping),
+    },
+    {
+      name: 'count for the report',
+      everyMs: limits.reportIntervalMs,
+      run: (stopping) => keepReport(pool, stopping),
     },
     {
       name: 'make partitions',

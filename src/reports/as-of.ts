@@ -1,15 +1,30 @@
-import { isoTime } from '../postgres/iso-time.ts';
 import type { Client } from '../postgres/pool.ts';
+import { timeOfUuidV7 } from '../registry/uuid-v7.ts';
+import { upToTomorrow } from './log-bound.ts';
 
-/** Everything stored before this time is counted; null while what was stored before there was a report is not yet. */
+/**
+ * Everything committed before this time is counted: the time of the oldest change that is not, or now. Null while what was
+ * stored before there was a log is not counted yet.
+ */
 export async function asOf(client: Client, organisationId: string): Promise<string | null> {
-  const { rows } = await client.query<{ as_of: string | null }>({
-    name: 'report: as of',
-    text: `
-      select case when not exists (
-        select from report_progress where organisation_id = $1 and (interactions_after is not null or transactions_after is not null)
-      ) then ${isoTime('now()')} end as as_of`,
-    values: [organisationId],
-  });
-  return rows[0]?.as_of ?? null;
+  const oldest = (condition: string, order: string) => `
+    (select change_id from changes where organisation_id = $1 and ${condition} and ${upToTomorrow()} order by ${order} limit 1)`;
+  const counted = `(select number from report_progress where organisation_id = $1)`;
+  const { rows } = await client.query<{
+    is_walking: boolean;
+    unnumbered: string | null;
+    uncounted: string | null;
+  }>(
+    `select exists (
+         select from report_progress
+         where organisation_id = $1 and (interactions_after is not null or transactions_after is not null)) as is_walking,
+       ${oldest('number is null', 'change_id')} as unnumbered,
+       ${oldest(`number > coalesce(${counted}, 0)`, 'number')} as uncounted
+     from tenants where organisation_id = $1`,
+    [organisationId],
+  );
+  const [state] = rows;
+  if (!state || state.is_walking) return null;
+  const [first] = [state.unnumbered, state.uncounted].filter((id) => id !== null).sort();
+  return first === undefined ? new Date().toISOString() : timeOfUuidV7(first);
 }

@@ -1,3 +1,4 @@
+import { written } from '../interactions/interaction-rows.ts';
 import type { Client } from '../postgres/pool.ts';
 import { basisOf, countryCharactersMax, longestWindowHours, windows } from './definitions.ts';
 
@@ -55,14 +56,17 @@ async function addInteractions(
   ids: readonly string[],
 ): Promise<string[]> {
   if (ids.length === 0) return [];
+  // Bounds for the planner, which would look for each id in every partition.
+  const sorted = [...ids].sort();
+  const [first, last] = [sorted[0] as string, sorted.at(-1) as string];
   const { rows } = await client.query<{ interaction_id: string }>({
-    name: 'report: add interactions',
     text: `
       insert into report_interactions (organisation_id, interaction_id, event_time, basis, is_code, student_id, item_type,
         item_id, platform, country, recommendation_id, step)
       select organisation_id, interaction_id, event_time, ${basisOf}, interaction_type = 'DISCOUNT_CODE', student_id, item_type,
         item_id, platform, left(country, ${countryCharactersMax}), recommendation_id, $3::bigint
       from interactions where organisation_id = $1 and interaction_id = any ($2::uuid[])
+        and interaction_id >= ${written(first)} and interaction_id <= ${written(last)}
       on conflict (organisation_id, interaction_id) do nothing
       returning interaction_id`,
     values: [organisationId, ids, step],
