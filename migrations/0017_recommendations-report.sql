@@ -34,8 +34,9 @@ create table report_interactions (
 
 create index report_interactions_by_student on report_interactions (organisation_id, student_id, event_time)
   where student_id is not null;
+-- Its condition is one that only a search by recommendation fulfils: for others, all touches of an organisation look cheap.
 create index report_interactions_by_recommendation on report_interactions (organisation_id, recommendation_id)
-  where basis = 'recommendation';
+  where basis = 'recommendation' and recommendation_id is not null;
 
 -- Each transaction that is counted, as it was when it was counted.
 create table report_transactions (

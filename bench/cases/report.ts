@@ -1,4 +1,5 @@
-import pg from 'pg';
+import { readConfig } from '../../src/config.ts';
+import { createPool } from '../../src/postgres/pool.ts';
 import { firstUuid } from '../../src/registry/uuid-v7.ts';
 import { groupings } from '../../src/reports/definitions.ts';
 import { keepStep } from '../../src/reports/keep-report.ts';
@@ -67,7 +68,7 @@ async function count({ cluster, tenant, rows, progress }: Bench): Promise<void> 
      on conflict (organisation_id) do update set interactions_after = $2, transactions_after = $2`,
     [tenant.organisationId, firstUuid],
   );
-  const pool = new pg.Pool({ connectionString: cluster.url, max: 1 });
+  const pool = createPool(readConfig({ DATABASE_URL: cluster.url }), () => {});
   const startMs = performance.now();
   let steps = 0;
   while (await keepStep(pool, tenant.organisationId)) {

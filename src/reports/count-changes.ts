@@ -10,10 +10,19 @@ export interface Changed {
 
 /** A row counts under each of these. A null is written as a hyphen; every other text begins with an equals sign. */
 const dimensions = (row: string) => `
-  cross join lateral (values ('all', ''), ('item_type', ${row}.item_type), ('item', ${row}.item_type || ':' || ${row}.item_id),
+  cross join lateral (values ('all' collate "C", '' collate "C"), ('item_type', ${row}.item_type), ('item', ${row}.item_type || ':' || ${row}.item_id),
     ('platform', coalesce('=' || ${row}.platform, '-')), ('country', coalesce('=' || ${row}.country, '-')),
     ('recommendation', ${row}.recommendation_id::text)) as d(dimension, value)`;
 
+/**
+ * The rows of an organisation with the ids of an array, each looked for by its index. Joined with the array, they would be
+ * looked for by reading all of the organisation's rows while PostgreSQL takes the table for small.
+ */
+const rowsWith = (table: string, column: string, ids: string, row: string) => `
+  unnest(${ids}::uuid[]) as ${row}_ids(id) cross join lateral (
+    select * from ${table} where organisation_id = $1 and ${column} = ${row}_ids.id offset 0) as ${row}`;
+
+const isUsable = (row: string) => `${row}.basis in ('recommendation', 'browsing')`;
 const dayOf = (time: string) => `(${time} at time zone 'UTC')::date`;
 const longest = `interval '${longestWindowHours} hours'`;
 const windowRows = `(values ${Object.values(windows)
@@ -38,15 +47,24 @@ export async function countChanges(
   step: string,
   changed: Changed,
 ): Promise<void> {
-  const added = await addInteractions(client, organisationId, step, changed.interactions);
-  if (added.length > 0) {
-    await addTouches(client, organisationId, added);
-    await addReach(client, organisationId, step, added, 'student');
-    await addReach(client, organisationId, step, added, 'recommendation');
+  const rows = await addInteractions(client, organisationId, step, changed.interactions);
+  const added = rows.map(({ interaction_id }) => interaction_id);
+  if (added.length > 0) await addTouches(client, organisationId, added);
+  for (const subject of ['student', 'recommendation'] as const) {
+    const ids = new Set(rows.filter(({ is_usable }) => is_usable).map((row) => row[`${subject}_id`]));
+    ids.delete(null);
+    if (ids.size > 0) await addReach(client, organisationId, step, subject, [...ids]);
   }
   if (changed.transactions.length > 0)
     await replaceTransactions(client, organisationId, changed.transactions);
   await creditAnew(client, organisationId, added, changed.transactions);
+}
+
+interface Added {
+  readonly interaction_id: string;
+  readonly student_id: string | null;
+  readonly recommendation_id: string | null;
+  readonly is_usable: boolean;
 }
 
 async function addInteractions(
@@ -54,12 +72,12 @@ async function addInteractions(
   organisationId: string,
   step: string,
   ids: readonly string[],
-): Promise<string[]> {
+): Promise<Added[]> {
   if (ids.length === 0) return [];
   // Bounds for the planner, which would look for each id in every partition.
   const sorted = [...ids].sort();
   const [first, last] = [sorted[0] as string, sorted.at(-1) as string];
-  const { rows } = await client.query<{ interaction_id: string }>({
+  const { rows } = await client.query<Added>({
     text: `
       insert into report_interactions (organisation_id, interaction_id, event_time, basis, is_code, student_id, item_type,
         item_id, platform, country, recommendation_id, step)
@@ -68,10 +86,10 @@ async function addInteractions(
       from interactions where organisation_id = $1 and interaction_id = any ($2::uuid[])
         and interaction_id >= ${written(first)} and interaction_id <= ${written(last)}
       on conflict (organisation_id, interaction_id) do nothing
-      returning interaction_id`,
+      returning interaction_id, student_id, recommendation_id, basis in ('recommendation', 'browsing') as is_usable`,
     values: [organisationId, ids, step],
   });
-  return rows.map(({ interaction_id }) => interaction_id);
+  return rows;
 }
 
 /** Of what cannot be used, it is only told how many there are. */
@@ -81,9 +99,8 @@ async function addTouches(client: Client, organisationId: string, added: readonl
     text: `
       insert into report_sums as s ${sumColumns}
       select i.organisation_id, d.dimension, d.value, ${dayOf('i.event_time')}, 0, i.basis, count(*), 0, 0, 0, 0, 0
-      from report_interactions i ${dimensions('i')}
-      where i.organisation_id = $1 and i.interaction_id = any ($2::uuid[]) and d.value is not null
-        and (d.dimension = 'all' or i.basis in ('recommendation', 'browsing'))
+      from ${rowsWith('report_interactions', 'interaction_id', '$2', 'i')} ${dimensions('i')}
+      where d.value is not null and (d.dimension = 'all' or i.basis in ('recommendation', 'browsing'))
       group by 1, 2, 3, 4, 6
       ${addToSums}`,
     values: [organisationId, added],
@@ -98,8 +115,8 @@ async function addReach(
   client: Client,
   organisationId: string,
   step: string,
-  added: readonly string[],
   subject: 'student' | 'recommendation',
+  ids: readonly (string | null)[],
 ): Promise<void> {
   const isUsed = subject === 'student' ? `in ('recommendation', 'browsing')` : `= 'recommendation'`;
   const members = subject === 'student' ? 'sum(v.sign), 0' : '0, sum(v.sign)';
@@ -114,10 +131,8 @@ async function addReach(
         from (
           select i.organisation_id, i.${subject}_id as subject, i.basis, d.dimension, d.value, ${dayOf('i.event_time')} as day,
             bool_or(i.step < $3::bigint) as was_there
-          from report_interactions i ${dimensions('i')}
-          where i.organisation_id = $1 and d.value is not null and i.basis ${isUsed} and i.${subject}_id in (
-            select n.${subject}_id from report_interactions n
-            where n.organisation_id = $1 and n.interaction_id = any ($2::uuid[]) and n.basis ${isUsed})
+          from ${rowsWith('report_interactions', `basis ${isUsed} and ${subject}_id`, '$2', 'i')} ${dimensions('i')}
+          where d.value is not null
           group by 1, 2, 3, 4, 5, 6) as days) as both_times
       cross join lateral (values (1, previous_now), (-1, previous_then)) as v(sign, previous)
       where v.sign = 1 or was_there
@@ -125,7 +140,7 @@ async function addReach(
       having sum(v.sign) <> 0
       on conflict (organisation_id, dimension, value, day, previous_day, basis) do update set
         students = r.students + excluded.students, recommendations = r.recommendations + excluded.recommendations`,
-    values: [organisationId, added, step],
+    values: [organisationId, ids, step],
   });
 }
 
@@ -143,7 +158,7 @@ async function replaceTransactions(
         insert into report_sums as s ${sumColumns}
         select organisation_id, 'all', '', ${dayOf('created')}, 0, 'transactions', 0, 0, ${sign}count(*), 0, ${sign}sum(amount),
           ${sign}sum(savings)
-        from report_transactions where organisation_id = $1 and transaction_id = any ($2::uuid[])
+        from ${rowsWith('report_transactions', 'transaction_id', '$2', 't')}
         group by 1, 4
         ${addToSums}`,
       values,
@@ -159,8 +174,8 @@ async function replaceTransactions(
     text: `
       insert into report_transactions (organisation_id, transaction_id, created, student_id, shop_id, offer_id, amount, savings)
       select organisation_id, transaction_id, created, student_id, shop_id, offer_id, amount, savings
-      from transactions
-      where organisation_id = $1 and transaction_id = any ($2::uuid[]) and not is_deleted and created is not null`,
+      from ${rowsWith('transactions', 'transaction_id', '$2', 't')}
+      where not is_deleted and created is not null`,
     values,
   });
   await count('+');
@@ -173,29 +188,31 @@ async function creditAnew(
   added: readonly string[],
   transactions: readonly string[],
 ): Promise<void> {
+  const fromAdded = rowsWith('report_interactions', 'interaction_id', '$2', 'n');
   const { rows } = await client.query<{ codes: string[]; sales: string[] }>({
     name: 'report: what to credit anew',
     text: `
       select
         array(
-          select n.interaction_id from report_interactions n
-          where n.organisation_id = $1 and n.interaction_id = any ($2::uuid[]) and n.is_code
-            and n.basis in ('recommendation', 'browsing')
+          select interaction_id from ${fromAdded} where is_code and ${isUsable('n')}
           union
-          select c.interaction_id from report_interactions n join report_interactions c
-            on c.organisation_id = $1 and c.student_id = n.student_id and c.item_id = n.item_id and c.item_type = n.item_type
-              and c.is_code and c.basis = 'browsing'
-              and c.event_time >= n.event_time and c.event_time < n.event_time + ${longest}
-          where n.organisation_id = $1 and n.interaction_id = any ($2::uuid[]) and n.basis = 'recommendation') as codes,
+          select c.interaction_id from ${fromAdded} cross join lateral (
+            select interaction_id from report_interactions c
+            where c.organisation_id = $1 and c.student_id = n.student_id and c.event_time >= n.event_time
+              and c.event_time < n.event_time + ${longest} and c.item_id = n.item_id and c.item_type = n.item_type
+              and c.is_code and c.basis = 'browsing' offset 0) as c
+          where n.basis = 'recommendation') as codes,
         array(
           select unnest($3::uuid[])
           union
-          select t.transaction_id from report_interactions n join report_transactions t
-            on t.organisation_id = $1 and t.student_id = n.student_id
-              and t.created >= n.event_time and t.created < n.event_time + ${longest}
+          select t.transaction_id from ${fromAdded} cross join lateral (
+            select transaction_id from report_transactions t
+            where t.organisation_id = $1 and t.student_id = n.student_id and t.created >= n.event_time
+              and t.created < n.event_time + ${longest}
               and (n.item_type = 'OFFER' and n.item_id = t.offer_id or n.item_type = 'SHOP' and n.item_id = t.shop_id)
-          where n.organisation_id = $1 and n.interaction_id = any ($2::uuid[])
-            and n.basis in ('recommendation', 'browsing')) as sales`,
+            offset 0) as t
+          where ${isUsable('n')}) as sales
+      from tenants where organisation_id = $1`,
     values: [organisationId, added, transactions],
   });
   const { codes = [], sales = [] } = rows[0] ?? {};
@@ -232,8 +249,8 @@ async function countCredits(
       insert into report_sums as s ${sumColumns}
       select c.organisation_id, d.dimension, d.value, c.day, c.window_hours, c.basis, 0, ${sign}${codes}, ${sign}${transactions},
         ${sign}(count(*) filter (where c.is_by_offer)), ${sign}sum(c.revenue), ${sign}sum(c.savings)
-      from report_credits c ${dimensions('c')}
-      where c.organisation_id = $1 and c.is_code = ${isCode} and c.credited_id = any ($2::uuid[]) and d.value is not null
+      from ${rowsWith('report_credits', `is_code = ${isCode} and credited_id`, '$2', 'c')} ${dimensions('c')}
+      where d.value is not null
       group by 1, 2, 3, 4, 5, 6
       ${addToSums}`,
     values,
@@ -252,29 +269,27 @@ const creditCodes = {
   name: 'report: credit codes',
   text: `
     insert into report_credits ${creditColumns}
-    select distinct on (c.interaction_id, w.hours) c.organisation_id, true, c.interaction_id, w.hours, ${dayOf('c.event_time')},
-      ${creditedTo('basis')}, c.item_type, c.item_id, ${creditedTo('platform')}, ${creditedTo('country')},
-      ${creditedTo('recommendation_id')}, false, 0, 0
-    from report_interactions c cross join ${windowRows} left join report_interactions t
-      on t.organisation_id = $1 and c.basis = 'browsing' and t.basis = 'recommendation'
-        and t.student_id = c.student_id and t.item_id = c.item_id and t.item_type = c.item_type
-        and t.event_time <= c.event_time and t.event_time > c.event_time - ${longest}
+    select c.organisation_id, true, c.interaction_id, w.hours, ${dayOf('c.event_time')}, ${creditedTo('basis')}, c.item_type,
+      c.item_id, ${creditedTo('platform')}, ${creditedTo('country')}, ${creditedTo('recommendation_id')}, false, 0, 0
+    from ${rowsWith('report_interactions', 'interaction_id', '$2', 'c')} cross join ${windowRows} left join lateral (
+      select * from report_interactions t
+      where t.organisation_id = $1 and t.student_id = c.student_id and t.event_time <= c.event_time
         and t.event_time > c.event_time - make_interval(hours => w.hours)
-    where c.organisation_id = $1 and c.interaction_id = any ($2::uuid[])
-    order by c.interaction_id, w.hours, t.event_time desc, t.interaction_id desc`,
+        and t.item_id = c.item_id and t.item_type = c.item_type and t.basis = 'recommendation' and c.basis = 'browsing'
+      order by t.event_time desc, t.interaction_id desc limit 1) as t on true`,
 };
 
 const creditTransactions = {
   name: 'report: credit transactions',
   text: `
     insert into report_credits ${creditColumns}
-    select distinct on (s.transaction_id, w.hours) s.organisation_id, false, s.transaction_id, w.hours, ${dayOf('s.created')},
-      t.basis, t.item_type, t.item_id, t.platform, t.country, t.recommendation_id, t.item_type = 'OFFER', s.amount, s.savings
-    from report_transactions s join report_interactions t
-      on t.organisation_id = $1 and t.basis in ('recommendation', 'browsing') and t.student_id = s.student_id
-        and t.event_time <= s.created and t.event_time > s.created - ${longest}
+    select s.organisation_id, false, s.transaction_id, w.hours, ${dayOf('s.created')}, t.basis, t.item_type, t.item_id,
+      t.platform, t.country, t.recommendation_id, t.item_type = 'OFFER', s.amount, s.savings
+    from ${rowsWith('report_transactions', 'transaction_id', '$2', 's')} cross join ${windowRows} cross join lateral (
+      select * from report_interactions t
+      where t.organisation_id = $1 and t.student_id = s.student_id and t.event_time <= s.created
+        and t.event_time > s.created - make_interval(hours => w.hours)
         and (t.item_type = 'OFFER' and t.item_id = s.offer_id or t.item_type = 'SHOP' and t.item_id = s.shop_id)
-      join ${windowRows} on t.event_time > s.created - make_interval(hours => w.hours)
-    where s.organisation_id = $1 and s.transaction_id = any ($2::uuid[])
-    order by s.transaction_id, w.hours, t.basis = 'browsing', t.item_type = 'SHOP', t.event_time desc, t.interaction_id desc`,
+        and ${isUsable('t')}
+      order by t.basis = 'browsing', t.item_type = 'SHOP', t.event_time desc, t.interaction_id desc limit 1) as t`,
 };

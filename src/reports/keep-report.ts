@@ -122,7 +122,7 @@ async function fromLog(client: Client, organisationId: string, at: Progress): Pr
        select number, type, ids, sum(case when ${isCounted} then size else 0 end) over (order by number) as size_until
        from (
          select number, type, size, ids from changes where organisation_id = $1 and number > $2::bigint and ${upToTomorrow()}
-         order by number limit ${limits.reportChangesPerStep}) as next) as some
+         order by number limit ${limits.reportChangesPerStep}) as next) as first_ones
      where size_until <= ${limits.reportIdsPerStep} or number = $2::bigint + 1
      order by number`,
     [organisationId, at.number],
