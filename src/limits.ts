@@ -203,6 +203,7 @@ export const limits = {
   // Reports
 
   reportDaysMax: 366,
+  reportDaysDefault: 30,
   reportGroupsPerPageMax: 1_000,
   reportGroupsPerPageDefault: 100,
   /** How often maintenance counts what has changed, and for how long; other chores wait for it. */

@@ -1,6 +1,6 @@
+import { beforeTomorrow } from '../changes/change-log.ts';
 import type { Client } from '../postgres/pool.ts';
 import { timeOfUuidV7 } from '../registry/uuid-v7.ts';
-import { upToTomorrow } from './log-bound.ts';
 
 /**
  * Everything committed before this time is counted: the time of the oldest change that is not, or now. Null while what was
@@ -8,7 +8,7 @@ import { upToTomorrow } from './log-bound.ts';
  */
 export async function asOf(client: Client, organisationId: string): Promise<string | null> {
   const oldest = (condition: string, order: string) => `
-    (select change_id from changes where organisation_id = $1 and ${condition} and ${upToTomorrow()} order by ${order} limit 1)`;
+    (select change_id from changes where organisation_id = $1 and ${condition} and ${beforeTomorrow()} order by ${order} limit 1)`;
   const counted = `(select number from report_progress where organisation_id = $1)`;
   const { rows } = await client.query<{
     is_walking: boolean;

@@ -1,9 +1,9 @@
+import { beforeTomorrow } from '../changes/change-log.ts';
 import { limits } from '../limits.ts';
 import type { Client, Pool } from '../postgres/pool.ts';
 import { BeginAgain, expectRows, inTransaction, retryConflicts } from '../postgres/transactions.ts';
 import { firstUuid } from '../registry/uuid-v7.ts';
 import { type Changed, countChanges } from './count-changes.ts';
-import { upToTomorrow } from './log-bound.ts';
 
 interface Progress {
   readonly step: string;
@@ -121,7 +121,7 @@ async function fromLog(client: Client, organisationId: string, at: Progress): Pr
      from (
        select number, type, ids, sum(case when ${isCounted} then size else 0 end) over (order by number) as size_until
        from (
-         select number, type, size, ids from changes where organisation_id = $1 and number > $2::bigint and ${upToTomorrow()}
+         select number, type, size, ids from changes where organisation_id = $1 and number > $2::bigint and ${beforeTomorrow()}
          order by number limit ${limits.reportChangesPerStep}) as next) as first_ones
      where size_until <= ${limits.reportIdsPerStep} or number = $2::bigint + 1
      order by number`,

@@ -1,9 +1,8 @@
-import { type Detail, RequestError } from '../errors.ts';
+import { RequestError } from '../errors.ts';
 import { limits } from '../limits.ts';
 import type { Client, Pool } from '../postgres/pool.ts';
 import { inTransaction } from '../postgres/transactions.ts';
 import { date, type Field, integer, oneOf, optional, type Scalar, text } from '../registry/fields.ts';
-import { readDate } from '../registry/times.ts';
 import { asOf } from './as-of.ts';
 import {
   correlation,
@@ -16,10 +15,14 @@ import {
 } from './definitions.ts';
 
 export const reportParameters: Readonly<Record<string, Field>> = {
-  from: date({ description: 'the first day, in UTC' }),
-  to: date({
-    description: `the day after the last one, in UTC; at most ${limits.reportDaysMax} days after \`from\``,
-  }),
+  from: optional(
+    date({ description: `the first day, in UTC; default ${limits.reportDaysDefault} days before \`to\`` }),
+  ),
+  to: optional(
+    date({
+      description: `the day after the last one, at most ${limits.reportDaysMax} days after \`from\`; default tomorrow`,
+    }),
+  ),
   window: optional(oneOf(windowNames, { description: 'for how long a touch is credited, default 24h' })),
   group_by: optional(oneOf(groupings, { description: 'default day' })),
   cursor: optional(text({ description: 'the `next_cursor` of the previous page' })),
@@ -121,36 +124,30 @@ export async function recommendationsReport(
 }
 
 function readAsked(query: Readonly<Record<string, Scalar>>): Asked {
-  const { from, to, window = '24h', group_by = 'day', cursor } = query;
-  const limit = query.limit ?? limits.reportGroupsPerPageDefault;
-  const details: Detail[] = [];
-  for (const name of ['from', 'to'])
-    if (query[name] === undefined)
-      details.push({ field: name, code: 'required', message: 'is required, such as 2026-03-01' });
-  const days = Number(to) - Number(from);
-  if (details.length === 0 && !(days >= 1 && days <= limits.reportDaysMax))
-    details.push({
-      field: 'to',
-      code: 'out_of_range',
-      message: `must be a day after from, at most ${limits.reportDaysMax} days later`,
+  const today = Math.floor((Date.now() - Date.UTC(2000, 0, 1)) / dayMs);
+  const to = Number(query.to ?? today + 1);
+  const from = Number(query.from ?? to - limits.reportDaysDefault);
+  if (!(to > from && to - from <= limits.reportDaysMax))
+    throw new RequestError('invalid_request', {
+      details: [
+        {
+          field: 'to',
+          code: 'not_combinable',
+          message: `must be a day after from, and at most ${limits.reportDaysMax} days later`,
+        },
+      ],
     });
-  if (group_by === 'day' && cursor !== undefined && readDate(String(cursor)) === undefined)
-    details.push({
-      field: 'cursor',
-      code: 'invalid_value',
-      message: 'is not the next_cursor of a page by day',
-    });
-  if (details.length > 0) throw new RequestError('invalid_request', { details });
   return {
-    from: Number(from),
-    to: Number(to),
-    window: window as Window,
-    grouping: group_by as Grouping,
-    cursor: cursor as string | undefined,
-    limit: Number(limit),
+    from,
+    to,
+    window: (query.window ?? '24h') as Window,
+    grouping: (query.group_by ?? 'day') as Grouping,
+    cursor: query.cursor as string | undefined,
+    limit: Number(query.limit ?? limits.reportGroupsPerPageDefault),
   };
 }
 
+const dayMs = 86_400_000;
 const bases = { r: 'recommendation', b: 'browsing' } as const;
 type Basis = keyof typeof bases;
 const summed = ['touches', 'codes', 'transactions', 'by_offer', 'revenue', 'savings'] as const;
@@ -204,7 +201,7 @@ async function sumsOf(
   const after =
     cursor === undefined || grouping === 'total'
       ? ''
-      : `and ${isDay ? 'day' : 'value'} > $${values.push(cursor)}`;
+      : `and ${isDay ? `to_char(day, 'YYYY-MM-DD')` : 'value'} > $${values.push(cursor)} collate "C"`;
   const key = isDay ? 'day' : 'value';
   const range = `organisation_id = $1 and ${dimension} and day >= ${firstDay} and day < ${endDay}`;
   const from_ = `from report_sums where ${range} ${after} and window_hours in (0, ${windows[window]})`;
@@ -257,5 +254,5 @@ function groupOf(grouping: Grouping, key: string): Record<string, string | null>
 }
 
 function dayText(days: number): string {
-  return new Date(Date.UTC(2000, 0, 1) + days * 86_400_000).toISOString().slice(0, 10);
+  return new Date(Date.UTC(2000, 0, 1) + days * dayMs).toISOString().slice(0, 10);
 }

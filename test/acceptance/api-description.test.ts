@@ -57,6 +57,7 @@ it('describes the uploads of the types that the contract has, interactions and h
       'get-interaction',
       'get-overview',
       'list-changes',
+      'report-recommendations',
       'list-requests',
       'get-request',
       'list-rejections',

@@ -70,6 +70,7 @@ const operations: { name: string; needs: string; call: (api: Api) => Promise<Ans
       call: (api: Api) => api.get(`/v1/data/${type}/${randomUUID()}`),
     },
   ]),
+  { name: 'reading the report', needs: 'data:read', call: (api) => api.get('/v1/reports/recommendations') },
   { name: 'reading changes', needs: 'data:read', call: (api) => api.get('/v1/changes?types=tags') },
   {
     name: 'recording an interaction',

@@ -42,7 +42,15 @@ const large = [
   'interaction_idempotency_keys',
 ];
 /** Of the statements on these it is only asked whether they use an index: a tenth is enough. */
-const tenth = ['interactions', 'changes'];
+const tenth = [
+  'interactions',
+  'changes',
+  'report_interactions',
+  'report_transactions',
+  'report_credits',
+  'report_sums',
+  'report_reach',
+];
 /**
  * Tables that do not grow: the differences of counts are rolled up every ten seconds, the others have a few rows to an
  * organisation.
@@ -55,6 +63,7 @@ const bounded = [
   'record_counts',
   'rejection_kinds',
   'change_counters',
+  'report_progress',
 ];
 /** A few in all, or one a day. */
 const tiny = [

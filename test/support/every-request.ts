@@ -24,6 +24,11 @@ export async function makeEveryRequest(api: Api): Promise<void> {
   await api.get(`/v1/requests/${receipts.requests[0].request_id}`);
   const { body: feed } = await api.get('/v1/changes?limit=1');
   const instant = '2026-01-01T00:00:00Z';
+  for (const group_by of ['day', 'item_type', 'item', 'platform', 'country', 'recommendation'])
+    for (const cursor of ['', '&cursor=1'])
+      await api.get(
+        `/v1/reports/recommendations?from=2026-01-01&to=2027-01-01&group_by=${group_by}${cursor}`,
+      );
   await askEverything(api, operations, {
     id,
     cursor: uuidFloor(0),

@@ -963,6 +963,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/reports/recommendations": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Report what recommendations earn
+         * @description Returns, for a range of days and for each group, how often students followed recommendations, their discount codes, and the transactions that are credited to the last touch within the window, beside the same figures for browsing. Days are UTC, by `event_time` and `created`; the range is 366 days at the most. Changes count within a minute, late data and deletions included; everything stored before `as_of` is counted. The figures are correlation, not cause.
+         *
+         *     Needs the permission `data:read`.
+         */
+        get: operations["report-recommendations"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/health/live": {
         parameters: {
             query?: never;
@@ -2272,6 +2294,79 @@ export interface components {
             next_cursor: string;
             /** @description false where everything that is stored has been read */
             has_more: boolean;
+        };
+        RecommendationsReport: {
+            /** Format: date */
+            from: string;
+            /** Format: date */
+            to: string;
+            /** @enum {string} */
+            window: "1h" | "24h" | "7d";
+            /** @enum {string} */
+            group_by: "day" | "item_type" | "item" | "platform" | "country" | "recommendation";
+            /**
+             * Format: date-time
+             * @description everything stored before is counted; null while older data is still being counted for the first time
+             */
+            as_of: string | null;
+            correlation: string;
+            definitions: {
+                touch: string;
+                unusable: string;
+                students: string;
+                engaged_recommendations: string;
+                discount_codes: string;
+                transactions: string;
+                share_of_transactions: string;
+                days: string;
+            };
+            total: {
+                recommendations: components["schemas"]["RecommendationsFigures"];
+                /** @description null with `group_by=recommendation` */
+                browsing: components["schemas"]["RecommendationsFigures"] | null;
+            };
+            all: {
+                transactions: number;
+                revenue: number;
+                savings: number;
+            };
+            unusable: {
+                service_without_recommendation: number;
+                recommendation_without_service: number;
+            };
+            /** @description in the order of their keys */
+            groups: {
+                recommendations: components["schemas"]["RecommendationsFigures"];
+                /** @description null with `group_by=recommendation` */
+                browsing: components["schemas"]["RecommendationsFigures"] | null;
+                /** @description what `group_by` names; an item has `item_type` and `item_id` */
+                group?: {
+                    /** Format: date */
+                    day?: string;
+                    item_type?: string;
+                    /** Format: uuid */
+                    item_id?: string;
+                    platform?: string | null;
+                    country?: string | null;
+                    /** Format: uuid */
+                    recommendation_id?: string;
+                };
+            }[];
+            /** @description null on the last page */
+            next_cursor: string | null;
+        };
+        RecommendationsFigures: {
+            touches: number;
+            students: number;
+            discount_codes: number;
+            transactions: number;
+            transactions_by_offer: number;
+            transactions_by_shop: number;
+            revenue: number;
+            savings: number;
+            share_of_transactions: number | null;
+            /** @description not for browsing */
+            engaged_recommendations?: number;
         };
         BatchAnswer: {
             batch: number;
@@ -5067,6 +5162,136 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
+            408: components["responses"]["RequestTimeout"];
+            417: components["responses"]["ExpectationFailed"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    "report-recommendations": {
+        parameters: {
+            query?: {
+                /** @description the first day, in UTC; default 30 days before `to` */
+                from?: string;
+                /** @description the day after the last one, at most 366 days after `from`; default tomorrow */
+                to?: string;
+                /** @description for how long a touch is credited, default 24h */
+                window?: "1h" | "24h" | "7d";
+                /** @description default day */
+                group_by?: "day" | "item_type" | "item" | "platform" | "country" | "recommendation";
+                /** @description the `next_cursor` of the previous page */
+                cursor?: string;
+                /** @description groups per page, default 100 */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The report, with one page of its groups. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "from": "2026-03-01",
+                     *       "to": "2026-04-01",
+                     *       "window": "24h",
+                     *       "group_by": "item_type",
+                     *       "as_of": "2026-04-02T08:15:00.000Z",
+                     *       "correlation": "These figures are correlation: they do not say that a recommendation was the cause of a purchase.",
+                     *       "definitions": {
+                     *         "touch": "an interaction with source SERVICE and a recommendation_id; of browsing, one with neither",
+                     *         "unusable": "an interaction with only one of the two; counted in unusable and nowhere else",
+                     *         "students": "distinct student_id of the touches",
+                     *         "engaged_recommendations": "distinct recommendation_id of the touches",
+                     *         "discount_codes": "interactions of type DISCOUNT_CODE that are a touch, or are for the same item by the same student within the window after one; all others are of browsing",
+                     *         "transactions": "not deleted, by their created; credited to the last touch of the same student within the window before: on the offer if there is one, else on the shop; to browsing by the same rule where there was no touch",
+                     *         "share_of_transactions": "transactions / all transactions of the range; with group_by=day of that day",
+                     *         "days": "UTC, by event_time of interactions and created of transactions"
+                     *       },
+                     *       "total": {
+                     *         "recommendations": {
+                     *           "touches": 1200,
+                     *           "engaged_recommendations": 830,
+                     *           "students": 410,
+                     *           "discount_codes": 96,
+                     *           "transactions": 41,
+                     *           "transactions_by_offer": 30,
+                     *           "transactions_by_shop": 11,
+                     *           "revenue": 1033.5,
+                     *           "savings": 154.2,
+                     *           "share_of_transactions": 0.082
+                     *         },
+                     *         "browsing": {
+                     *           "touches": 1200,
+                     *           "students": 410,
+                     *           "discount_codes": 96,
+                     *           "transactions": 41,
+                     *           "transactions_by_offer": 30,
+                     *           "transactions_by_shop": 11,
+                     *           "revenue": 1033.5,
+                     *           "savings": 154.2,
+                     *           "share_of_transactions": 0.082
+                     *         }
+                     *       },
+                     *       "all": {
+                     *         "transactions": 500,
+                     *         "revenue": 12904.75,
+                     *         "savings": 1718.4
+                     *       },
+                     *       "unusable": {
+                     *         "service_without_recommendation": 7,
+                     *         "recommendation_without_service": 0
+                     *       },
+                     *       "groups": [
+                     *         {
+                     *           "group": {
+                     *             "item_type": "OFFER"
+                     *           },
+                     *           "recommendations": {
+                     *             "touches": 1200,
+                     *             "engaged_recommendations": 830,
+                     *             "students": 410,
+                     *             "discount_codes": 96,
+                     *             "transactions": 41,
+                     *             "transactions_by_offer": 30,
+                     *             "transactions_by_shop": 11,
+                     *             "revenue": 1033.5,
+                     *             "savings": 154.2,
+                     *             "share_of_transactions": 0.082
+                     *           },
+                     *           "browsing": {
+                     *             "touches": 1200,
+                     *             "students": 410,
+                     *             "discount_codes": 96,
+                     *             "transactions": 41,
+                     *             "transactions_by_offer": 30,
+                     *             "transactions_by_shop": 11,
+                     *             "revenue": 1033.5,
+                     *             "savings": 154.2,
+                     *             "share_of_transactions": 0.082
+                     *           }
+                     *         }
+                     *       ],
+                     *       "next_cursor": null
+                     *     }
+                     */
+                    "application/json": components["schemas"]["RecommendationsReport"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             408: components["responses"]["RequestTimeout"];
             417: components["responses"]["ExpectationFailed"];
             429: components["responses"]["TooManyRequests"];
