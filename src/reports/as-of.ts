@@ -1,3 +1,5 @@
+// reports/: what recommendations earn: counted step by step from the change log, and read. Defined in docs/recommendations.md.
+
 import { beforeTomorrow } from '../changes/change-log.ts';
 import type { Client } from '../postgres/pool.ts';
 import { timeOfUuidV7 } from '../registry/uuid-v7.ts';

@@ -1,5 +1,3 @@
-// reports/: what recommendations earn: counted step by step from the change log, and read. Defined in docs/recommendations.md.
-
 /** The windows there are, in hours. Each is counted beforehand, so there are few. */
 export const windows = { '1h': 1, '24h': 24, '7d': 168 } as const;
 export type Window = keyof typeof windows;

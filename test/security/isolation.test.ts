@@ -22,6 +22,7 @@ import {
   storeVictims,
   taken,
   types,
+  untilCounted,
   type Victims,
   victimsWord,
 } from './two-organisations.ts';
@@ -194,9 +195,6 @@ function typeOf(id: string): string | undefined {
   return types.includes(type) ? type : undefined;
 }
 
-/** Maintenance counts within a minute; the machine may be busy. */
-const poll = { timeout: 120_000, interval: 500 };
-
 const rules: Record<string, (operation: Operation) => Promise<void>> = {
   'upload-<type>': async ({ id }) => {
     const type = typeOf(id)!;
@@ -239,16 +237,10 @@ const rules: Record<string, (operation: Operation) => Promise<void>> = {
     expect((await victim.get(`${path}?after=${cursor}`)).status).toBe(400);
   },
   'report-recommendations': async ({ path }) => {
-    const ask = (group_by: string) => `${path}?from=2023-11-01&to=2023-12-01&group_by=${group_by}&limit=1000`;
-    // Both organisations' interactions are of the same day; those of the victim are counted by now.
-    await expect
-      .poll(async () => (await victim.get(ask('item'))).body.unusable.recommendation_without_service, poll)
-      .toBeGreaterThan(1);
-    const itemsOf = async () =>
-      (await attacker.get(ask('item'))).body.groups.map(({ group }: { group: object }) => group);
-    await expect.poll(itemsOf, poll).toContainEqual({ item_type: 'SHOP', item_id: shared.shops });
+    const pathOf = (group_by: string) => `${path}?from=2023-11-01&to=2023-12-01&group_by=${group_by}`;
+    await untilCounted(victim, attacker, pathOf('item'));
     for (const group_by of ['day', 'item_type', 'item', 'platform', 'country', 'recommendation'])
-      expect(await askAsAttacker({ path: ask(group_by) })).toMatch(/^200 /);
+      expect(await askAsAttacker({ path: pathOf(group_by) })).toMatch(/^200 /);
   },
   'list-requests': async ({ path }) => {
     const pages = await allPages<{ key_id: string }>(attacker, path, 'requests', { limit: '10' });

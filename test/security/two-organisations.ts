@@ -116,6 +116,15 @@ export async function storeAttackers(attacker: Api): Promise<void> {
   expect((await attacker.post('/user-interactions', interactionWith(shared.shops!))).status).toBe(201);
 }
 
+/** Waits until maintenance has counted the interactions of both for the report, which are of the same day. */
+export async function untilCounted(victim: Api, attacker: Api, path: string): Promise<void> {
+  const poll = { timeout: 120_000, interval: 500 };
+  const unusable = async () => (await victim.get(path)).body.unusable.recommendation_without_service;
+  await expect.poll(unusable, poll).toBeGreaterThan(1);
+  const groups = async () => (await attacker.get(path)).body.groups.map(({ group }: TestRecord) => group);
+  await expect.poll(groups, poll).toContainEqual({ item_type: 'SHOP', item_id: shared.shops });
+}
+
 /** Every row that names the victim, but for what the service notes of its keys and of what the operator did. */
 export async function rowsOfVictim(databaseUrl: string, victimId: string): Promise<Record<string, string[]>> {
   const rows = await everyRowOf(databaseUrl);
