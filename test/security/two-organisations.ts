@@ -116,13 +116,17 @@ export async function storeAttackers(attacker: Api): Promise<void> {
   expect((await attacker.post('/user-interactions', interactionWith(shared.shops!))).status).toBe(201);
 }
 
-/** Waits until maintenance has counted the interactions of both for the report, which are of the same day. */
-export async function untilCounted(victim: Api, attacker: Api, path: string): Promise<void> {
+/** The reports to ask for, once maintenance has counted the interactions of both, which are of the same day. */
+export async function countedReports(victim: Api, attacker: Api, path: string): Promise<string[]> {
   const poll = { timeout: 120_000, interval: 500 };
-  const unusable = async () => (await victim.get(path)).body.unusable.recommendation_without_service;
+  const pathOf = (group_by: string) => `${path}?from=2023-11-01&to=2023-12-01&group_by=${group_by}`;
+  const unusable = async () =>
+    (await victim.get(pathOf('item'))).body.unusable.recommendation_without_service;
   await expect.poll(unusable, poll).toBeGreaterThan(1);
-  const groups = async () => (await attacker.get(path)).body.groups.map(({ group }: TestRecord) => group);
+  const groups = async () =>
+    (await attacker.get(pathOf('item'))).body.groups.map(({ group }: TestRecord) => group);
   await expect.poll(groups, poll).toContainEqual({ item_type: 'SHOP', item_id: shared.shops });
+  return ['day', 'item_type', 'item', 'platform', 'country', 'recommendation'].map(pathOf);
 }
 
 /** Every row that names the victim, but for what the service notes of its keys and of what the operator did. */
