@@ -7,7 +7,7 @@ create table changes (
   organisation_id uuid not null,
   -- A UUIDv7: its first 48 bits are the time of writing, and find the partition.
   change_id uuid not null,
-  -- Given after the commit, in order, by whoever reads (src/changes/number-changes.ts); null until then.
+  -- Given after the commit, in order, by whoever reads (src/changes/change-log.ts); null until then.
   number bigint,
   type text not null,
   -- How many ids there are: to count those of an array PostgreSQL has to fetch all of them.
