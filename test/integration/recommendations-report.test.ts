@@ -1,0 +1,181 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { numberForAll } from '../../src/changes/old-changes.ts';
+import { firstUuid } from '../../src/registry/uuid-v7.ts';
+import { keepReport, keepStep } from '../../src/reports/keep-report.ts';
+import { createTestApp, type TestApp } from '../support/app.ts';
+
+/** The report follows what is uploaded, by way of the change log. */
+
+let test: TestApp;
+beforeAll(async () => {
+  test = await createTestApp();
+});
+afterAll(() => test.close());
+
+const student_id = randomUUID();
+const shop_id = randomUUID();
+const offer_id = randomUUID();
+const recommendation_id = randomUUID();
+const region = 'GB';
+
+async function newOrganisation(slug: string) {
+  const { organisationId, key } = await test.organisation(slug);
+  const headers = { authorization: `Bearer ${key}` };
+  const upload = async (type: string, record: object) => {
+    const payload = { records: [record] };
+    const answer = await test.app.inject({ method: 'POST', url: `/v1/data/${type}`, headers, payload });
+    expect(answer.statusCode, answer.body).toBe(200);
+  };
+  await upload('shops', { shop_id, name: 'Bakery', region });
+  await upload('customers', { customer_id: student_id, user_id: randomUUID(), region });
+  await upload('offers', { offer_id, shop_id, name: 'Tenth', type: 'percentage', value: 10, region });
+  return {
+    organisationId,
+    upload,
+    async touch(event_timestamp: string, more: object = {}) {
+      const payload = { interaction_type: 'PAGE_VIEW', student_id, item_type: 'OFFER', item_id: offer_id };
+      const sent = { ...payload, source: 'SERVICE', recommendation_id, event_timestamp, ...more };
+      const answer = await test.app.inject({
+        method: 'POST',
+        url: '/user-interactions',
+        headers,
+        payload: sent,
+      });
+      expect(answer.statusCode, answer.body).toBe(201);
+    },
+    async report(query = 'from=2026-03-01&to=2026-04-01') {
+      const answer = await test.app.inject({ url: `/v1/reports/recommendations?${query}`, headers });
+      expect(answer.statusCode, answer.body).toBe(200);
+      return answer.json();
+    },
+  };
+}
+
+const sale = (more: object = {}) => ({
+  transaction_id: '7a000000-0000-4000-8000-000000000001',
+  shop_id,
+  offer_id,
+  student_id,
+  region,
+  amount: 10,
+  savings: 2.5,
+  created: '2026-03-10T12:00:00Z',
+  ...more,
+});
+
+/** What maintenance does every ten seconds, until nothing is left. */
+async function count(organisationId: string): Promise<void> {
+  await numberForAll(test.pool);
+  await keepReport(test.pool);
+  while (await keepStep(test.pool, organisationId));
+}
+
+it('uploads, late touches, corrections and deletions count, each on the day it belongs to', async () => {
+  const acme = await newOrganisation('acme');
+  await acme.upload('transactions', sale());
+  await count(acme.organisationId);
+  const before = await acme.report();
+  expect(before.all).toEqual({ transactions: 1, revenue: 10, savings: 2.5 });
+  expect(before.total.recommendations.transactions).toBe(0);
+  // It happened before the transaction, and is received after it.
+  await acme.touch('2026-03-10T11:30:00Z');
+  await count(acme.organisationId);
+  expect(await acme.report('from=2026-03-01&to=2026-04-01&window=1h')).toMatchObject({
+    window: '1h',
+    group_by: 'day',
+    correlation: expect.stringContaining('correlation'),
+    definitions: { touch: expect.any(String) },
+    groups: [
+      {
+        group: { day: '2026-03-10' },
+        recommendations: {
+          touches: 1,
+          engaged_recommendations: 1,
+          students: 1,
+          transactions_by_offer: 1,
+          revenue: 10,
+          savings: 2.5,
+          share_of_transactions: 1,
+        },
+      },
+    ],
+  });
+  await acme.upload('transactions', sale({ amount: 12.34, created: '2026-03-11T11:30:00Z', offer_id: null }));
+  await count(acme.organisationId);
+  const moved = await acme.report();
+  // A day later, without the offer: not within 24 hours of a touch, and on another item.
+  expect(moved.total.recommendations).toMatchObject({ touches: 1, transactions: 0, revenue: 0 });
+  expect(moved.all).toEqual({ transactions: 1, revenue: 12.34, savings: 2.5 });
+  await acme.upload('transactions', sale({ is_deleted: true }));
+  await count(acme.organisationId);
+  expect((await acme.report()).all).toEqual({ transactions: 0, revenue: 0, savings: 0 });
+});
+
+it('as_of is the time of the oldest change that is not counted', async () => {
+  const globex = await newOrganisation('globex');
+  await count(globex.organisationId);
+  const beforeMs = Date.now();
+  await globex.touch('2026-03-10T11:30:00Z');
+  const asOfMs = Date.parse((await globex.report()).as_of);
+  expect(asOfMs).toBeGreaterThanOrEqual(beforeMs - 1);
+  await new Promise((resolve) => setTimeout(resolve, 20));
+  expect(Date.parse((await globex.report()).as_of)).toBe(asOfMs);
+  await numberForAll(test.pool);
+  expect(Date.parse((await globex.report()).as_of)).toBe(asOfMs);
+  await count(globex.organisationId);
+  expect(Date.parse((await globex.report()).as_of)).toBeGreaterThan(asOfMs);
+});
+
+it('what two processes count at once, and what was counted before, counts once', async () => {
+  const initech = await newOrganisation('initech');
+  for (let minute = 10; minute < 30; minute++) await initech.touch(`2026-03-10T11:${minute}:00Z`);
+  await initech.upload('transactions', sale());
+  await numberForAll(test.pool);
+  await Promise.all([1, 2, 3].map(() => keepReport(test.pool)));
+  await count(initech.organisationId);
+  const counted = await initech.report('from=2026-03-01&to=2026-04-01&group_by=item');
+  expect(counted.total.recommendations).toMatchObject({ touches: 20, students: 1, transactions: 1 });
+  // As after a restore, or where a part of the log was dropped before it was counted: the tables are walked through.
+  await test.pool.query(
+    'update report_progress set number = 0, interactions_after = $2, transactions_after = $2 where organisation_id = $1',
+    [initech.organisationId, firstUuid],
+  );
+  expect((await initech.report()).as_of).toBeNull();
+  while (await keepStep(test.pool, initech.organisationId));
+  expect(await initech.report('from=2026-03-01&to=2026-04-01&group_by=item')).toEqual({
+    ...counted,
+    as_of: expect.any(String),
+  });
+});
+
+it('changes that were dropped from the log before they were counted are found in the tables', async () => {
+  const hooli = await newOrganisation('hooli');
+  await hooli.touch('2026-03-10T11:30:00Z');
+  await hooli.upload('transactions', sale());
+  await numberForAll(test.pool);
+  await test.pool.query('delete from changes where organisation_id = $1', [hooli.organisationId]);
+  await test.pool.query(
+    'update change_counters set forgotten_number = last_number where organisation_id = $1',
+    [hooli.organisationId],
+  );
+  await count(hooli.organisationId);
+  const { total, as_of } = await hooli.report();
+  expect(total.recommendations).toMatchObject({ touches: 1, transactions: 1 });
+  expect(as_of).not.toBeNull();
+});
+
+it('a range that ends before it begins, or is longer than a year, is refused', async () => {
+  const { key } = await test.organisation('umbrella');
+  const status = async (query: string) => {
+    const headers = { authorization: `Bearer ${key}` };
+    const answer = await test.app.inject({ url: `/v1/reports/recommendations?${query}`, headers });
+    return answer.statusCode;
+  };
+  expect(await status('from=2026-03-01&to=2026-03-01')).toBe(400);
+  expect(await status('from=2026-03-02&to=2026-03-01')).toBe(400);
+  expect(await status('from=2025-01-01&to=2026-01-03')).toBe(400);
+  expect(await status('from=2025-01-01&to=2026-01-02')).toBe(200);
+  expect(await status('window=2h')).toBe(400);
+  expect(await status('')).toBe(200);
+});
