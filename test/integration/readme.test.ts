@@ -114,7 +114,7 @@ it('the first upload, pasted from the README, is answered as the README shows', 
   timeout: 240_000,
 }, async () => {
   const steps = stepsOf('First upload');
-  expect(steps.map(({ answer }) => answer !== undefined)).toEqual([false, ...Array(11).fill(true)]);
+  expect(steps.map(({ answer }) => answer !== undefined)).toEqual([false, ...Array(12).fill(true)]);
   expect(readme).toContain('127.0.0.1:8080/v1/data/shops');
   const printed = await paste(steps.map(({ command }) => command.replaceAll('127.0.0.1:8080', address)));
   for (const [at, { command, answer }] of steps.entries()) {
@@ -124,6 +124,7 @@ it('the first upload, pasted from the README, is answered as the README shows', 
   expect(printed.join()).toContain('"code": "reference_not_found"');
   for (const path of [
     '/v1/changes',
+    '/v1/reports/recommendations',
     '/v1/requests/',
     '?dry_run=true',
     '/v1/rejections/replay',

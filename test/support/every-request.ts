@@ -51,6 +51,8 @@ export async function makeEveryRequest(api: Api): Promise<void> {
     event_to: instant,
     after: feed.next_cursor,
     types: 'interactions,tags',
+    group_by: 'day',
+    window: '24h',
   });
 }
 
