@@ -374,6 +374,7 @@ describe('what is sound is one request, whatever it resembles', () => {
     expect((await apiOf(server.url, key).batch('tags', tags)).counts.unchanged).toBe(1);
   });
 
+  /** With a request behind it that ends the connection: then all answers have come. */
   it('the body of a refused request is never taken for the next one', async () => {
     const body = `Content-Length: ${hidden.length}`;
     const authorization = `Authorization: Bearer ${key}`;
@@ -384,7 +385,6 @@ describe('what is sound is one request, whatever it resembles', () => {
       [415, 'POST /v1/data/tags', [authorization, 'Content-Type: text/plain']],
       [200, 'GET /health/live', []],
     ];
-    // With a request behind it that ends the connection, all answers have come when it ends.
     const last = 'GET /health/nothing HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n';
     for (const [status, line, headers] of requests) {
       const head = [`${line} HTTP/1.1`, 'Host: localhost', ...headers, body, '', hidden].join('\r\n');
