@@ -78,7 +78,10 @@ describe('with a collector', () => {
       many(5_000, () => newShop()),
     );
     // A machine that others slow down can only lengthen what is between the parts, so one is enough.
-    await expect.poll(shareOfParts).toBeGreaterThan(0.8);
+    let share = 0;
+    for (const endMs = performance.now() + 60_000; share <= 0.8 && performance.now() < endMs; )
+      share = await shareOfParts();
+    expect(share).toBeGreaterThan(0.8);
     expect(JSON.stringify(collector.resources[0])).toContain('"intake-under-test"');
   });
 
