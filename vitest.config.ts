@@ -10,6 +10,7 @@ export default defineConfig({
     // Generous, for a machine that others slow down or stop for seconds: waiting longer costs nothing where all goes well.
     testTimeout: 120_000,
     hookTimeout: 180_000,
+    teardownTimeout: 60_000,
     expect: { poll: { timeout: 30_000 } },
     reporters: [process.env.CI ? 'dot' : 'default', ...(resultsFile ? ['json'] : [])],
     outputFile: { json: resultsFile },
