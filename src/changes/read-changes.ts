@@ -1,13 +1,16 @@
 import { RequestError } from '../errors.ts';
 import { limits } from '../limits.ts';
+import { joinArrays, uuidAt, uuidRange } from '../postgres/binary/encoded-rows.ts';
 import type { Pool } from '../postgres/pool.ts';
 import { BeginAgain, retryConflicts } from '../postgres/transactions.ts';
+import type { ChangedIds } from './add-change.ts';
 import { ChangeCursors, notACursor, type Position } from './change-cursor.ts';
 import { beforeTomorrow, type LogState, numberChanges, stateOf } from './change-log.ts';
 
-/** Records by their ids, each as JSON, and how many characters one of a type can have at most. */
+/** Where the records are, and how many characters one of a type can have at most. */
 export interface RecordSource {
-  read(type: string, ids: readonly string[]): Promise<ReadonlyMap<string, string>>;
+  /** Hands over each record of these ids as JSON, in their order; `null` for one that is not stored. */
+  read(type: string, ids: ChangedIds, take: (id: string, record: string) => void): Promise<void>;
   charactersMax(type: string): number;
 }
 
@@ -18,8 +21,7 @@ export interface ChangesAsked {
 }
 
 export interface ChangePage {
-  /** Each as JSON. */
-  readonly changes: readonly string[];
+  readonly count: number;
   /** Where to go on. */
   readonly next: Position;
   /** False where all that was committed has been read. */
@@ -34,11 +36,19 @@ interface LoggedChange {
   readonly size: number;
 }
 
-/** One record that was created or changed, and where a reader goes on after it. */
-interface Entry {
+/** A part of a change: its ids from `start` on, before `end`. */
+interface Part {
+  readonly number: number;
+  readonly size: number;
+  readonly ids: Buffer;
+  readonly start: number;
+  readonly end: number;
+}
+
+/** Parts that follow each other and are of one type: their records are read together. */
+interface Run {
   readonly type: string;
-  readonly id: string;
-  readonly after: Position;
+  readonly parts: Part[];
 }
 
 /** Where to begin, by a cursor or by none; what is dropped already cannot be begun with. */
@@ -62,14 +72,16 @@ function refuseForgotten({ number }: Position, { forgotten }: LogState): void {
 }
 
 /**
- * The next page: of each change in the log the records that it tells of, as they are now. It ends where it is full, where
- * its time is up or where all that is committed has been read; what is committed and has no number yet is given one.
+ * Takes the next page, change by change, each as JSON: of each change in the log the records that it tells of, as they are
+ * now. It ends where it is full, where its time is up or where all that is committed has been read; what is committed and
+ * has no number yet is given one.
  */
 export async function readChanges(
   pool: Pool,
   asked: ChangesAsked,
   from: Position,
   limit: number,
+  take: (change: string) => void,
 ): Promise<ChangePage> {
   const deadline = performance.now() + limits.changesSearchMs;
   const page = new Page(asked, limit);
@@ -82,13 +94,16 @@ export async function readChanges(
     await numberChanges(pool, asked.organisationId);
     state = await stateOf(pool, asked.organisationId);
   }
-  const changes = await render(asked, page.entries);
-  return { changes, next, hasMore: page.isFull || performance.now() > deadline };
+  const hasMore = page.isFull || performance.now() > deadline;
+  // As they are read, for what is kept until all are there costs the collector more than all other work on it.
+  for (const run of page.runs) await takeRun(asked, run, take);
+  return { count: page.count, next, hasMore };
 }
 
-/** The entries of a page. It is full with so many, or with fewer of types that have room for long texts. */
+/** What a page tells of. It is full with so many, or with fewer of types that have room for long texts. */
 class Page {
-  readonly entries: Entry[] = [];
+  readonly runs: Run[] = [];
+  count = 0;
   readonly #asked: ChangesAsked;
   readonly #limit: number;
   #charactersLeft: number = limits.recordCharactersPerRead;
@@ -99,18 +114,23 @@ class Page {
   }
 
   get isFull(): boolean {
-    return this.entries.length === this.#limit || this.#charactersLeft <= 0;
+    return this.count === this.#limit || this.#charactersLeft <= 0;
   }
 
   /** How many more of a type there is room for. */
   roomFor(type: string): number {
     const characters = Math.ceil(this.#charactersLeft / this.#asked.records.charactersMax(type));
-    return Math.max(0, Math.min(this.#limit - this.entries.length, characters));
+    return Math.max(0, Math.min(this.#limit - this.count, characters));
   }
 
-  add(entry: Entry): void {
-    this.entries.push(entry);
-    this.#charactersLeft -= this.#asked.records.charactersMax(entry.type);
+  add(type: string, part: Part): void {
+    const count = part.end - part.start;
+    if (count === 0) return;
+    const last = this.runs.at(-1);
+    if (last?.type === type) last.parts.push(part);
+    else this.runs.push({ type, parts: [part] });
+    this.count += count;
+    this.#charactersLeft -= count * this.#asked.records.charactersMax(type);
   }
 }
 
@@ -125,28 +145,22 @@ async function lookOn(
   const looked = await changesFrom(pool, organisationId, from.number, last);
   const wanted: LoggedChange[] = [];
   let seen = from.number;
-  let ids = -from.offset;
+  let count = -from.offset;
   for (const change of looked) {
     seen = change.number;
     if (!types.has(change.type)) continue;
     wanted.push(change);
-    ids += change.size;
+    count += change.size;
     // No more is fetched than there can be room for.
-    if (ids >= page.roomFor(change.type)) break;
+    if (count >= page.roomFor(change.type)) break;
   }
   const idsOf = await idsOfChanges(pool, organisationId, wanted);
   for (const { number, type, size } of wanted) {
-    const offset = number === from.number ? from.offset : 0;
-    const end = Math.min(size, offset + page.roomFor(type));
-    for (let at = offset; at < end; at++) {
-      const id = idsOf.get(number)?.[at];
-      if (id === undefined) throw new BeginAgain('a change has fewer ids than it should');
-      page.add({
-        type,
-        id,
-        after: at + 1 < size ? { number, offset: at + 1 } : { number: number + 1, offset: 0 },
-      });
-    }
+    const ids = idsOf.get(number);
+    if (!ids) throw new BeginAgain('the ids of a change were not read');
+    const start = number === from.number ? from.offset : 0;
+    const end = Math.min(size, start + page.roomFor(type));
+    page.add(type, { number, size, ids, start, end });
     if (end < size) return { number, offset: end };
     if (page.isFull) return { number: number + 1, offset: 0 };
   }
@@ -174,35 +188,52 @@ async function changesFrom(
   return rows.map((row) => ({ ...row, number: Number(row.number) }));
 }
 
-/** The ids of changes, which ascend by their numbers. */
+/** The ids of changes, each as the binary array that it was stored from. */
 async function idsOfChanges(
   pool: Pool,
   organisationId: string,
   changes: readonly LoggedChange[],
-): Promise<ReadonlyMap<number, readonly string[]>> {
+): Promise<ReadonlyMap<number, Buffer>> {
   if (changes.length === 0) return new Map();
   const changeIds = changes.map(({ change_id }) => change_id).toSorted();
-  const { rows } = await pool.query<{ number: string; ids: string[] }>(
-    `select number, ids::text[] from changes where organisation_id = $1 and change_id = any ($2::uuid[])
+  const { rows } = await pool.query<{ number: string; ids: Buffer }>(
+    `select number, array_send(ids) as ids from changes where organisation_id = $1 and change_id = any ($2::uuid[])
        and change_id >= '${changeIds[0]}' and change_id <= '${changeIds.at(-1)}'`,
     [organisationId, changeIds],
   );
   return new Map(rows.map(({ number, ids }) => [Number(number), ids]));
 }
 
-/** Each record is read once, however often it was changed. What is no longer stored is told as deleted. */
-async function render(
+/** Takes the records of a run. What is no longer stored is told as deleted. */
+async function takeRun(
   { organisationId, records }: ChangesAsked,
-  entries: readonly Entry[],
-): Promise<string[]> {
-  const idsOf = Map.groupBy(entries, ({ type }) => type);
-  const found = new Map<string, ReadonlyMap<string, string>>();
-  for (const [type, ofType] of idsOf)
-    found.set(type, await records.read(type, [...new Set(ofType.map(({ id }) => id))]));
+  { type, parts }: Run,
+  take: (change: string) => void,
+): Promise<void> {
   const cursors = new ChangeCursors(organisationId);
-  return entries.map(({ type, id, after }) => {
-    const record = found.get(type)?.get(id) ?? null;
-    const deleted = record === null || record.includes('"is_deleted":true');
-    return `{"cursor":"${cursors.write(after)}","type":"${type}","id":"${id}","deleted":${deleted},"record":${record}}`;
+  const places = placesOf(parts);
+  const ids = parts.map((part) => uuidRange(part.ids, part.start, part.end)).reduce(joinArrays);
+  const count = parts.reduce((sum, { start, end }) => sum + end - start, 0);
+  await records.read(type, { count, ids }, (id, record) => {
+    const { part, at } = places.next().value as Place;
+    // Told at another's cursor, it would be lost to a reader that is cut off there.
+    if (id !== uuidAt(part.ids, at))
+      throw new Error('records came in another order than they were asked for');
+    const { number, size } = part;
+    const after = at + 1 < size ? { number, offset: at + 1 } : { number: number + 1, offset: 0 };
+    const deleted = record === 'null' || record.includes('"is_deleted":true');
+    take(
+      `{"cursor":"${cursors.write(after)}","type":"${type}","id":"${id}","deleted":${deleted},"record":${record}}`,
+    );
   });
+  if (!places.next().done) throw new BeginAgain('fewer records were read than were asked for');
+}
+
+interface Place {
+  readonly part: Part;
+  readonly at: number;
+}
+
+function* placesOf(parts: readonly Part[]): Generator<Place, undefined> {
+  for (const part of parts) for (let at = part.start; at < part.end; at++) yield { part, at };
 }

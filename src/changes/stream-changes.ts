@@ -2,6 +2,7 @@ import { RequestError } from '../errors.ts';
 import { limits } from '../limits.ts';
 import type { Pool } from '../postgres/pool.ts';
 import { retryConflicts } from '../postgres/transactions.ts';
+import { LineBuffer } from '../records/line-buffer.ts';
 import { ChangeCursors, type Position } from './change-cursor.ts';
 import type { ChangeWatch } from './change-watch.ts';
 import { type ChangesAsked, readChanges } from './read-changes.ts';
@@ -42,18 +43,21 @@ export async function* streamChanges(
   const close = watch.open(organisationId);
   const cursors = new ChangeCursors(organisationId);
   const endMs = performance.now() + limits.changeStreamMs;
+  const lines = new LineBuffer();
   let heardMs = Number.NEGATIVE_INFINITY;
   try {
     reader.hold(limits.streamedAnswerBytes);
     for (let next = from; ; ) {
-      const page = await retryConflicts(() => readChanges(pool, asked, next, limits.changesPerPageMax));
+      const page = await retryConflicts(() => {
+        lines.take();
+        return readChanges(pool, asked, next, limits.changesPerPageMax, (change) => lines.add(change));
+      });
       next = page.next;
-      const lines = [...page.changes];
-      if (lines.length === 0 && performance.now() - heardMs >= limits.changeHeartbeatMs)
-        lines.push(JSON.stringify({ cursor: cursors.write(next) }));
-      if (lines.length > 0) {
+      const isSilent = page.count === 0 && performance.now() - heardMs < limits.changeHeartbeatMs;
+      if (!isSilent) {
         heardMs = performance.now();
-        yield Buffer.from(`${lines.join('\n')}\n`);
+        if (page.count === 0) lines.add(JSON.stringify({ cursor: cursors.write(next) }));
+        yield lines.take();
       }
       if (watch.isStopping || reader.gone.aborted || performance.now() > endMs) return;
       if (!(await reader.isAllowed())) return;

@@ -95,6 +95,7 @@ export async function findInteraction(
   return rows[0];
 }
 
+/** Those of these ids that are stored, in any order. */
 export async function readInteractions(
   pool: Pool,
   organisationId: string,

@@ -5,10 +5,13 @@ import { interactionAnswer } from '../../interactions/answer.ts';
 import { readInteractions } from '../../interactions/interaction-rows.ts';
 import type { Principal } from '../../keys/authenticate.ts';
 import { limits } from '../../limits.ts';
+import { uuidsOf } from '../../postgres/binary/encoded-rows.ts';
 import type { Pool } from '../../postgres/pool.ts';
 import { retryConflicts } from '../../postgres/transactions.ts';
-import { charactersMax, readRecords } from '../../records/read-records.ts';
+import { charactersMax, takeRecords } from '../../records/read-records.ts';
+import { perType } from '../../records/tables.ts';
 import { type Field, integer, optional, text } from '../../registry/fields.ts';
+import type { ResourceType } from '../../registry/resources.ts';
 import { sentFields, type UploadType, uploadTypes } from '../../registry/upload-types.ts';
 import { jsonLines } from '../accept.ts';
 import { exportOf, variesByAccept, wantsLines } from '../export.ts';
@@ -101,9 +104,11 @@ export const changesOperation: Operation = {
       return { ...exportOf(lines), bytes: limits.changeStreamBytes, isLive: true };
     }
     const { limit: perPage = limits.changesPerPageDefault } = call.query;
-    const { changes, next, hasMore } = await retryConflicts(() =>
-      readChanges(pool, asked, from, Number(perPage)),
-    );
+    const { changes, next, hasMore } = await retryConflicts(async () => {
+      const taken: string[] = [];
+      const page = await readChanges(pool, asked, from, Number(perPage), (change) => taken.push(change));
+      return { ...page, changes: taken };
+    });
     return {
       status: 200,
       headers: variesByAccept,
@@ -120,16 +125,22 @@ function askedBy({ query }: Call, { organisationId, permissions }: Principal, po
   return { organisationId, types: asked, records: recordsOf(pool, organisationId) };
 }
 
+const charactersOf = perType((type: string) => charactersMax(sentFields(type as UploadType)));
+
 /** Each as it is read back. */
 function recordsOf(pool: Pool, organisationId: string): RecordSource {
   return {
-    async read(type, ids) {
-      if (type !== 'interactions')
-        return readRecords(pool, organisationId, type as Exclude<UploadType, 'interactions'>, ids);
-      const found = await readInteractions(pool, organisationId, ids);
-      return new Map(found.map((one) => [one.interaction_id, JSON.stringify(interactionAnswer(one))]));
+    async read(type, { count, ids }, take) {
+      if (type !== 'interactions') return takeRecords(pool, organisationId, type as ResourceType, ids, take);
+      const wanted = uuidsOf(ids, count) as string[];
+      const found = await readInteractions(pool, organisationId, wanted);
+      const byId = new Map(found.map((one) => [one.interaction_id, one]));
+      for (const id of wanted) {
+        const stored = byId.get(id);
+        take(id, stored ? JSON.stringify(interactionAnswer(stored)) : 'null');
+      }
     },
-    charactersMax: (type) => charactersMax(sentFields(type as UploadType)),
+    charactersMax: charactersOf,
   };
 }
 

@@ -40,6 +40,14 @@ export function pickElements(array: Buffer, wanted: readonly number[]): Buffer {
   return to * 8 < array.length ? Buffer.from(picked.subarray(0, to)) : picked.subarray(0, to);
 }
 
+/** The UUIDs of an array without nulls from `start` up to but not including `end`. */
+export function uuidRange(array: Buffer, start: number, end: number): Buffer {
+  const at = (row: number) => arrayHeaderBytes + row * uuidArrayStride;
+  const range = Buffer.concat([array.subarray(0, arrayHeaderBytes), array.subarray(at(start), at(end))]);
+  range.writeInt32BE(end - start, 12);
+  return range;
+}
+
 /** Concatenates two arrays of one type. */
 export function joinArrays(first: Buffer, second: Buffer): Buffer {
   const joined = Buffer.concat([first, second.subarray(arrayHeaderBytes)]);

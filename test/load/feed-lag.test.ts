@@ -1,0 +1,94 @@
+import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { apiOf } from '../support/api.ts';
+import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
+import { expectInTime } from '../support/in-time.ts';
+import { many, newShop, newTag } from '../support/new-records.ts';
+
+/** What is stored reaches whoever reads the stream within a second, while uploads take all that the service gives. */
+
+const promisedMs = 1_000;
+const seconds = 4;
+const uploaders = 4;
+const recordsPerUpload = 1_000;
+const markers = 80;
+
+let server: BuiltServer;
+let key: string;
+beforeAll(async () => {
+  server = await startBuiltServer();
+  key = await server.createKey('acme');
+});
+afterAll(() => server.stop());
+
+/** Shops that change with every upload: made once, for making them is no work of the service. */
+const bodies = many(uploaders, () =>
+  JSON.stringify({ records: many(recordsPerUpload, () => newShop({ name: 'VERSION' })) }),
+);
+
+async function uploadUntil(isOver: () => boolean, body: string): Promise<number> {
+  const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' };
+  for (let count = 0; ; count++) {
+    if (isOver()) return count;
+    const answer = await fetch(`${server.url}/v1/data/shops`, {
+      method: 'POST',
+      headers,
+      body: body.replaceAll('VERSION', randomUUID()),
+    });
+    expect(answer.status).toBe(200);
+    await answer.arrayBuffer();
+  }
+}
+
+/** Reads the stream from now on, and tells of every tag in it. */
+async function follow(signal: AbortSignal, onTag: (id: string) => void): Promise<void> {
+  const exported = await apiOf(server.url, key).get('/user-interactions', { accept: 'application/x-ndjson' });
+  const headers = { authorization: `Bearer ${key}`, accept: 'application/x-ndjson' };
+  const after = exported.headers.get('changes-cursor');
+  const { body } = await fetch(`${server.url}/v1/changes?after=${after}`, { headers, signal });
+  let rest = '';
+  for await (const text of body!.pipeThrough(new TextDecoderStream())) {
+    const lines = (rest + text).split('\n');
+    rest = lines.pop()!;
+    for (const line of lines) {
+      const id = /"type":"tags","id":"([^"]+)"/.exec(line)?.[1];
+      if (id !== undefined) onTag(id);
+    }
+  }
+}
+
+/** The 99th percentile of the time from the answer to an upload of one tag until it is read. */
+async function measureLag(): Promise<number> {
+  const answered = new Map<string, number>();
+  const arrived = new Map<string, number>();
+  const ending = new AbortController();
+  const following = follow(ending.signal, (id) => void arrived.set(id, performance.now())).catch(() => {});
+  let isOver = false;
+  const loads = bodies.map((body) => uploadUntil(() => isOver, body));
+  for (let at = 0; at < markers; at++) {
+    const tag = newTag();
+    expect((await apiOf(server.url, key).upload('tags', [tag])).status).toBe(200);
+    answered.set(tag.tag_id, performance.now());
+    await sleep((seconds * 1_000) / markers);
+  }
+  isOver = true;
+  const uploads = (await Promise.all(loads)).reduce((sum, count) => sum + count, 0);
+  await expect
+    .poll(() => [...answered.keys()].filter((id) => !arrived.has(id)), { timeout: 60_000 })
+    .toEqual([]);
+  ending.abort();
+  await following;
+  const lags = [...answered].map(([id, ms]) => arrived.get(id)! - ms).toSorted((a, b) => a - b);
+  const p99Ms = lags[Math.ceil(lags.length * 0.99) - 1]!;
+  console.log(
+    `p50 ${lags[lags.length / 2]!.toFixed(0)} ms, p99 ${p99Ms.toFixed(0)} ms, beside ${uploads} uploads of ${recordsPerUpload}`,
+  );
+  return p99Ms;
+}
+
+it('the 99th percentile of the time from a commit to a reader is less than a second', {
+  timeout: 600_000,
+}, async () => {
+  await expectInTime(async () => [{ what: 'p99 of the lag', ms: await measureLag(), promisedMs }]);
+});
