@@ -4,7 +4,10 @@ import type { Bench } from './case.ts';
 /** The unit of /proc on Linux. */
 const ticksPerSecond = 100;
 
-type Measured = Pick<Bench, 'service' | 'cluster'>;
+interface Measured {
+  readonly service: Pick<Bench['service'], 'pid'>;
+  readonly cluster: Pick<Bench['cluster'], 'postmasterPid'>;
+}
 
 /** CPU seconds that the service and PostgreSQL have used so far, together. */
 export function cpuSeconds(measured: Measured): number {

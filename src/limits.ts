@@ -158,6 +158,8 @@ export const limits = {
   interactionBodyBytesMax: 64 * 1024,
   interactionsPerStatementMax: 500,
   interactionWritersMax: 3,
+  /** For a Citus worker, up to this many rows are written as `insert … values`. */
+  interactionsWrittenOutMax: 5,
   /**
    * A queue of this size is flushed before the end of the event-loop turn: 0.79 of pgbench's rate, against 0.68
    * without.

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { existsSync } from 'node:fs';
 import pg from 'pg';
 import {
   citusNodes,
@@ -6,8 +7,18 @@ import {
   createCitusTemplate,
   dropCitusDatabase,
 } from '../../test/support/citus.ts';
-import { type Bench, type Case, type Comparison, interleave, ratiosOf, type Way } from '../case.ts';
+import {
+  type Bench,
+  type Case,
+  type Comparison,
+  type Goal,
+  interleave,
+  median,
+  ratiosOf,
+  type Way,
+} from '../case.ts';
 import type { Cluster } from '../cluster.ts';
+import { cpuSecondsOfEach } from '../cpu-time.ts';
 import { cycleFor, requestOf, sendInTurn, withConnections } from '../http-load.ts';
 import { expectRecorded, interactionRequests } from '../interactions.ts';
 import { bodiesOf, referencesDefault } from '../records.ts';
@@ -47,20 +58,34 @@ export const citus: Case = {
     const plain = await startSide(bench, made, await plainDatabase(made, nodes[0] as string));
     const spread = await startSide(bench, made, await distributedDatabase(bench, made, nodes));
     const settle = () => Promise.all(nodes.map((node) => ask(node, 'checkpoint')));
+    const postmasters = await Promise.all(nodes.map(postmasterOf));
     const compare = async (
       name: string,
       unit: string,
-      goal: Comparison['goal'],
-      way: (side: Side) => Way,
-    ) => {
-      const ways = { plain: way(plain), citus: way(spread) };
+      goal: Goal,
+      way: (side: Side) => () => Promise<Measured>,
+    ): Promise<Comparison> => {
+      const micros = { plain: [] as number[], citus: [] as number[] };
+      const measure = (side: Side, which: keyof typeof micros): Way => {
+        const work = way(side);
+        return async () => {
+          await settle();
+          const before = cpuOf(side, postmasters);
+          const { count, seconds } = await work();
+          micros[which].push(((cpuOf(side, postmasters) - before) * 1e6) / count);
+          return count / seconds;
+        };
+      };
       const { plain: bare, citus: intake } = await interleave(bench, {
-        plain: () => settle().then(ways.plain),
-        citus: () => settle().then(ways.citus),
+        plain: measure(plain, 'plain'),
+        citus: measure(spread, 'citus'),
       });
       const ratios = ratiosOf(intake, bare);
       const yardstick = 'through the service on a plain database';
-      return { name, yardstick, unit, bare, intake, ratios, ...(goal && { goal }) };
+      // The first is the warm-up's.
+      const cpu = (which: keyof typeof micros) => median(micros[which].slice(1)).toFixed(0);
+      const notes = [`CPU of service and nodes, each: ${cpu('plain')} µs plain, ${cpu('citus')} on Citus`];
+      return { name, yardstick, unit, bare, intake, ratios, goal, notes };
     };
     const compared = [
       await compare('citus, uploads', 'rows/s', goalOfUploads, (side) => uploading(bench, side)),
@@ -74,21 +99,28 @@ export const citus: Case = {
   },
 };
 
+interface Measured {
+  readonly count: number;
+  readonly seconds: number;
+}
+
 /** New transactions of all organisations; the tables are not emptied, so each time others. */
-function uploading({ rows, connections }: Bench, { service, tenants }: Side): Way {
+function uploading({ rows, connections }: Bench, { service, tenants }: Side): () => Promise<Measured> {
   let seed = 100;
   return async () => {
-    const count = Math.ceil(rows / tenants.length);
+    const each = Math.ceil(rows / tenants.length);
+    const count = each * tenants.length;
     const requests = tenants.flatMap(({ key }) =>
-      bodiesOf({ type: 'transactions', count, seed: seed++, perBody: 1_000 }).map((body) =>
+      bodiesOf({ type: 'transactions', count: each, seed: seed++, perBody: 1_000 }).map((body) =>
         requestOf('/v1/data/transactions', key, body),
       ),
     );
-    return uploadRate({ port: service.port, connections }, requests, { created: count * tenants.length });
+    const rate = await uploadRate({ port: service.port, connections }, requests, { created: count });
+    return { count, seconds: count / rate };
   };
 }
 
-function recording({ seconds }: Bench, side: Side, count: number): Way {
+function recording({ seconds }: Bench, side: Side, count: number): () => Promise<Measured> {
   const each = side.tenants.slice(0, count).map((tenant) => interactionRequests(tenant, items));
   // Every organisation has its turn before the first has its next.
   const requests = Array.from({ length: items }, (_, at) => each.map((own) => own[at] as Buffer)).flat();
@@ -97,8 +129,23 @@ function recording({ seconds }: Bench, side: Side, count: number): Way {
       sendInTurn(open, cycleFor(requests, seconds), expectRecorded),
     );
     side.recorded += load.answers;
-    return load.answers / load.seconds;
+    return { count: load.answers, seconds: load.seconds };
   };
+}
+
+/** Zero for a node that is on another machine. */
+async function postmasterOf(node: string): Promise<number> {
+  const [row] = await ask<{ pid: string; folder: string }>(
+    node,
+    `select split_part(pg_read_file('postmaster.pid'), e'\\n', 1) as pid, current_setting('data_directory') as folder`,
+  );
+  return existsSync(`${row?.folder}/postmaster.pid`) ? Number(row?.pid) : 0;
+}
+
+/** Seconds so far of one side's service and of all nodes: the other side has nothing to do meanwhile. */
+function cpuOf({ service }: Side, postmasters: readonly number[]): number {
+  const used = postmasters.map((postmasterPid) => cpuSecondsOfEach({ service, cluster: { postmasterPid } }));
+  return used.reduce((sum, { postgres }) => sum + postgres, used[0]?.service ?? 0);
 }
 
 async function startSide(bench: Bench, made: AsyncDisposableStack, url: string): Promise<Side> {

@@ -1,3 +1,4 @@
+import { limits } from '../limits.ts';
 import { binaryArray } from '../postgres/binary/array-writer.ts';
 import type { EncodedRows } from '../postgres/binary/encoded-rows.ts';
 import type { Statement } from '../postgres/one-exchange.ts';
@@ -6,7 +7,7 @@ import { BeginAgain, expectRows } from '../postgres/transactions.ts';
 import { sentRows } from '../records/tables.ts';
 import { type ColumnType, isUuid } from '../registry/fields.ts';
 import { type ItemType, interaction } from '../registry/interaction.ts';
-import type { Instant } from '../registry/times.ts';
+import { type Instant, isoOf } from '../registry/times.ts';
 import { sentColumnTypes } from '../registry/upload-types.ts';
 import type { Row } from '../registry/validate.ts';
 
@@ -36,6 +37,32 @@ const eventTimestampAt = columns.indexOf('event_timestamp');
 /** The statement that writes interactions of one organisation whose item and student are known to exist. */
 export function insertStatement(organisationId: string, arrays: readonly Buffer[]): Statement {
   return { name: 'insert interactions', text: insertText, values: [organisationId, ...arrays] };
+}
+
+/**
+ * The same for a Citus worker, which plans every statement anew. It plans `insert … values` of few rows in half the time: one
+ * row takes 3.5 instead of 7.4 ms on a busy machine, three rows 3.6 instead of 6.2. With eight both take as long, with
+ * sixteen the arrays win.
+ */
+export function insertAtWorker(
+  organisationId: string,
+  added: readonly NewInteraction[],
+  arrays: readonly Buffer[],
+): Statement {
+  return added.length > limits.interactionsWrittenOutMax
+    ? insertStatement(organisationId, arrays)
+    : writtenOut(organisationId, added);
+}
+
+function writtenOut(organisationId: string, added: readonly NewInteraction[]): Statement {
+  const values: unknown[] = [organisationId];
+  const rows = added.map(({ interactionId, row, eventTime }) => {
+    const own: unknown[] = [interactionId, ...row, isoOf(eventTime)];
+    own[eventTimestampAt] = JSON.stringify(own[eventTimestampAt]);
+    return `($1, ${own.map((value) => `$${values.push(value)}`).join(', ')})`;
+  });
+  const text = `insert into interactions (organisation_id, ${columns.join(', ')}) values ${rows.join(', ')}`;
+  return { name: `insert ${added.length} interactions`, text, values };
 }
 
 export async function insertInteraction(client: Client, added: NewInteraction): Promise<void> {

@@ -15,7 +15,7 @@ import {
 import { countChangeStatement } from '../records/record-counts.ts';
 import { itemTypes } from '../registry/interaction.ts';
 import type { Traces } from '../traces/traces.ts';
-import { arraysOf, insertStatement, type NewInteraction } from './interaction-rows.ts';
+import { arraysOf, insertAtWorker, insertStatement, type NewInteraction } from './interaction-rows.ts';
 import { KnownIds } from './known-ids.ts';
 import { isMissing, missingAmong, referencedBy } from './look-up-references.ts';
 
@@ -201,7 +201,7 @@ export class InteractionWriter {
   #insertOnCluster(node: string, groups: readonly Group[]): Promise<ReadonlySet<NewInteraction>> {
     return this.#inTransaction(node, async (client, send) => {
       const missing = await missingOf(client, groups, this.#known);
-      for (const group of groups) insertsOf(group, missing).forEach(send);
+      for (const group of groups) insertsOf(group, missing, true).forEach(send);
       return missing;
     });
   }
@@ -266,8 +266,12 @@ async function missingOf(
   return new Set(found.flat());
 }
 
-/** Writes those of an organisation, and notes how many there are and which. */
-function insertsOf({ organisationId, waiting }: Group, missing: ReadonlySet<NewInteraction>): Insert[] {
+/** The statements that write an organisation's interactions, their number and their ids. */
+function insertsOf(
+  { organisationId, waiting }: Group,
+  missing: ReadonlySet<NewInteraction>,
+  isAtWorker = false,
+): Insert[] {
   const added = waiting.map((one) => one.added).filter((one) => !missing.has(one));
   if (added.length === 0) return [];
   const count = added.length;
@@ -277,7 +281,13 @@ function insertsOf({ organisationId, waiting }: Group, missing: ReadonlySet<NewI
   const tell = () => ({ statement: changeStatement(organisationId, 'interactions', changed), rows: 1 });
   return [
     { statement: countChangeStatement(organisationId, 'interactions', change), rows: 1 },
-    { statement: insertStatement(organisationId, arrays), rows: count, retold: tell },
+    {
+      statement: isAtWorker
+        ? insertAtWorker(organisationId, added, arrays)
+        : insertStatement(organisationId, arrays),
+      rows: count,
+      retold: tell,
+    },
     tell(),
   ];
 }

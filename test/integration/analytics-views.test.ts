@@ -5,7 +5,7 @@ import { grantRoles } from '../../src/operator/roles.ts';
 import { migrate } from '../../src/postgres/migrate.ts';
 import { tableOf } from '../../src/records/tables.ts';
 import { resourceTypes } from '../../src/registry/resources.ts';
-import { createAnalyst } from '../support/analysts.ts';
+import { boundAreRefused, createAnalyst } from '../support/analysts.ts';
 import { createTestDatabase } from '../support/database.ts';
 import { fillTable } from '../support/filled-tables.ts';
 
@@ -83,30 +83,34 @@ describe('migrate', () => {
     expect(rows).toEqual([{ may: true }]);
   });
 
-  it('waits for an analyst who reads a view for three seconds only, and then changes nothing', async () => {
-    const reader = await createAnalyst(ownerUrl, 'rina', 'intake_read');
-    await owner.query(`comment on schema analytics is 'of another version'`);
-    await reader.query('begin; select from analytics.shops');
-    await expect(migrate(ownerUrl, grantRoles)).rejects.toMatchObject({ code: '55P03' });
-    await reader.query('commit');
-    await reader.end();
-    await migrate(ownerUrl, grantRoles);
-    expect(
-      (await owner.query(`select obj_description('analytics'::regnamespace, 'pg_namespace') as mark`)).rows[0]
-        .mark,
-    ).toMatch(/[0-9a-f]{64}$/);
-  });
+  it.skipIf(boundAreRefused)(
+    'waits for an analyst who reads a view for three seconds only, and then changes nothing',
+    async () => {
+      const reader = await createAnalyst(ownerUrl, 'rina', 'intake_read');
+      await owner.query(`comment on schema analytics is 'of another version'`);
+      await reader.query('begin; select from analytics.shops');
+      await expect(migrate(ownerUrl, grantRoles)).rejects.toMatchObject({ code: '55P03' });
+      await reader.query('commit');
+      await reader.end();
+      await migrate(ownerUrl, grantRoles);
+      expect(
+        (await owner.query(`select obj_description('analytics'::regnamespace, 'pg_namespace') as mark`))
+          .rows[0].mark,
+      ).toMatch(/[0-9a-f]{64}$/);
+    },
+  );
 });
 
 it('costs whoever serves nothing: tables have no row security and no trigger for it', async () => {
   const { rows } = await owner.query(
-    `select relname from pg_class where relnamespace = 'public'::regnamespace and relkind in ('r', 'p')
-       and (relrowsecurity or relforcerowsecurity or (relhastriggers and relname in ('interactions', 'transactions', 'shops')))`,
+    `select relname from pg_class c where relnamespace = 'public'::regnamespace and relkind in ('r', 'p')
+       and (relrowsecurity or relforcerowsecurity or (relname in ('interactions', 'transactions', 'shops')
+         and exists (select from pg_trigger where tgrelid = c.oid and not tgisinternal)))`,
   );
   expect(rows).toEqual([]);
 });
 
-describe('on large tables', () => {
+describe.skipIf(boundAreRefused)('on large tables', () => {
   const organisation = '00000000-0000-0000-0000-000000000001';
   const someId = '00000000-0000-0000-0000-000000000bb9';
   let anna: pg.Client;

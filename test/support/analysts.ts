@@ -1,5 +1,12 @@
 import pg from 'pg';
+import { inject } from 'vitest';
 import { queryDatabase } from './query-database.ts';
+
+/**
+ * On Citus a login that is bound to one organisation is refused everything: the tables of a view are read there with the
+ * rights of who asks. So what such a login sees cannot be tried.
+ */
+export const boundAreRefused = inject('citus') !== null;
 
 /** A login for an analyst, made as docs/analytics.md says; roles are of the whole server, so its name has the database's. */
 export async function createAnalyst(
