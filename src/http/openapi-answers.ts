@@ -1,7 +1,7 @@
 import { limits } from '../limits.ts';
 import { problemCodes } from '../registry/fields.ts';
 import { uploadTypes } from '../registry/upload-types.ts';
-import { definitions, groupings, windowNames } from '../reports/definitions.ts';
+import { groupings, windowNames } from '../reports/definitions.ts';
 import type { JsonSchema } from './operation.ts';
 
 const count = { type: 'integer', minimum: 0 };
@@ -201,7 +201,11 @@ export const answerSchemas: Readonly<Record<string, JsonSchema>> = {
         'everything stored before is counted; null while older data is still being counted for the first time',
     },
     correlation: text,
-    definitions: closed(Object.fromEntries(Object.keys(definitions).map((name) => [name, text]))),
+    definitions: {
+      type: 'object',
+      additionalProperties: text,
+      description: 'of the figures, in a sentence each',
+    },
     total: bothFigures,
     all: closed({ transactions: count, revenue: sum, savings: sum }),
     unusable: closed({ service_without_recommendation: count, recommendation_without_service: count }),

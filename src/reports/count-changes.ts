@@ -119,12 +119,14 @@ async function addReach(
   ids: readonly (string | null)[],
 ): Promise<void> {
   const isUsed = subject === 'student' ? `in ('recommendation', 'browsing')` : `= 'recommendation'`;
-  const members = subject === 'student' ? 'sum(v.sign), 0' : '0, sum(v.sign)';
+  const counted = subject === 'student' ? ['v.sign', '0'] : ['0', 'v.sign'];
   await client.query({
     name: `report: add reach of ${subject}s`,
     text: `
-      insert into report_reach as r (organisation_id, dimension, value, day, previous_day, basis, students, recommendations)
-      select organisation_id, dimension, value, day, coalesce(v.previous, '-infinity'), basis, ${members}
+      insert into report_reach as r (organisation_id, dimension, value, day, previous_day, students, recommendations, browsing_students)
+      select organisation_id, dimension, value, day, coalesce(v.previous, '-infinity'),
+        coalesce(sum(${counted[0]}) filter (where basis = 'recommendation'), 0), sum(${counted[1]}),
+        coalesce(sum(${counted[0]}) filter (where basis = 'browsing'), 0)
       from (
         select *, lag(day) over (partition by subject, basis, dimension, value order by day) as previous_now,
           lag(day) over (partition by subject, basis, dimension, value, was_there order by day) as previous_then
@@ -136,10 +138,11 @@ async function addReach(
           group by 1, 2, 3, 4, 5, 6) as days) as both_times
       cross join lateral (values (1, previous_now), (-1, previous_then)) as v(sign, previous)
       where v.sign = 1 or was_there
-      group by 1, 2, 3, 4, 5, 6
-      having sum(v.sign) <> 0
-      on conflict (organisation_id, dimension, value, day, previous_day, basis) do update set
-        students = r.students + excluded.students, recommendations = r.recommendations + excluded.recommendations`,
+      group by 1, 2, 3, 4, 5
+      having sum(v.sign) filter (where basis = 'recommendation') <> 0 or sum(v.sign) filter (where basis = 'browsing') <> 0
+      on conflict (organisation_id, dimension, value, day, previous_day) do update set
+        students = r.students + excluded.students, recommendations = r.recommendations + excluded.recommendations,
+        browsing_students = r.browsing_students + excluded.browsing_students`,
     values: [organisationId, ids, step],
   });
 }

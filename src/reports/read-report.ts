@@ -70,7 +70,7 @@ export interface RecommendationsReport {
   readonly group_by: Grouping;
   readonly as_of: string | null;
   readonly correlation: string;
-  readonly definitions: typeof definitions;
+  readonly definitions: Readonly<Record<string, string>>;
   readonly total: Both;
   readonly all: { readonly transactions: number; readonly revenue: number; readonly savings: number };
   readonly unusable: {
@@ -175,11 +175,8 @@ const sums = [
     (basis) => `${sumOf('touches', basis)} as ${basis}`,
   ),
 ].join(', ');
-const reach = [
-  `${sumOf('students', 'recommendation')} as r_students`,
-  `${sumOf('students', 'browsing')} as b_students`,
-  `${sumOf('recommendations', 'recommendation')} as r_recommendations`,
-].join(', ');
+const reach = `coalesce(sum(students), 0) as r_students, coalesce(sum(browsing_students), 0) as b_students,
+  coalesce(sum(recommendations), 0) as r_recommendations`;
 
 const firstDay = `date '2000-01-01' + $2::integer`;
 const endDay = `date '2000-01-01' + $3::integer`;

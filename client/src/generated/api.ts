@@ -2310,15 +2310,9 @@ export interface components {
              */
             as_of: string | null;
             correlation: string;
+            /** @description of the figures, in a sentence each */
             definitions: {
-                touch: string;
-                unusable: string;
-                students: string;
-                engaged_recommendations: string;
-                discount_codes: string;
-                transactions: string;
-                share_of_transactions: string;
-                days: string;
+                [key: string]: string;
             };
             total: {
                 recommendations: components["schemas"]["RecommendationsFigures"];
@@ -5210,14 +5204,7 @@ export interface operations {
                      *       "as_of": "2026-04-02T08:15:00.000Z",
                      *       "correlation": "These figures are correlation: they do not say that a recommendation was the cause of a purchase.",
                      *       "definitions": {
-                     *         "touch": "an interaction with source SERVICE and a recommendation_id; of browsing, one with neither",
-                     *         "unusable": "an interaction with only one of the two; counted in unusable and nowhere else",
-                     *         "students": "distinct student_id of the touches",
-                     *         "engaged_recommendations": "distinct recommendation_id of the touches",
-                     *         "discount_codes": "interactions of type DISCOUNT_CODE that are a touch, or are for the same item by the same student within the window after one; all others are of browsing",
-                     *         "transactions": "not deleted, by their created; credited to the last touch of the same student within the window before: on the offer if there is one, else on the shop; to browsing by the same rule where there was no touch",
-                     *         "share_of_transactions": "transactions / all transactions of the range; with group_by=day of that day",
-                     *         "days": "UTC, by event_time of interactions and created of transactions"
+                     *         "touch": "an interaction with source SERVICE and a recommendation_id; of browsing, one with neither"
                      *       },
                      *       "total": {
                      *         "recommendations": {
@@ -5253,36 +5240,7 @@ export interface operations {
                      *         "service_without_recommendation": 7,
                      *         "recommendation_without_service": 0
                      *       },
-                     *       "groups": [
-                     *         {
-                     *           "group": {
-                     *             "item_type": "OFFER"
-                     *           },
-                     *           "recommendations": {
-                     *             "touches": 1200,
-                     *             "engaged_recommendations": 830,
-                     *             "students": 410,
-                     *             "discount_codes": 96,
-                     *             "transactions": 41,
-                     *             "transactions_by_offer": 30,
-                     *             "transactions_by_shop": 11,
-                     *             "revenue": 1033.5,
-                     *             "savings": 154.2,
-                     *             "share_of_transactions": 0.082
-                     *           },
-                     *           "browsing": {
-                     *             "touches": 1200,
-                     *             "students": 410,
-                     *             "discount_codes": 96,
-                     *             "transactions": 41,
-                     *             "transactions_by_offer": 30,
-                     *             "transactions_by_shop": 11,
-                     *             "revenue": 1033.5,
-                     *             "savings": 154.2,
-                     *             "share_of_transactions": 0.082
-                     *           }
-                     *         }
-                     *       ],
+                     *       "groups": [],
                      *       "next_cursor": null
                      *     }
                      */

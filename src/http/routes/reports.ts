@@ -29,11 +29,11 @@ const example: RecommendationsReport = {
   group_by: 'item_type',
   as_of: '2026-04-02T08:15:00.000Z',
   correlation,
-  definitions,
+  definitions: { touch: definitions.touch },
   total: both,
   all: { transactions: 500, revenue: 12904.75, savings: 1718.4 },
   unusable: { service_without_recommendation: 7, recommendation_without_service: 0 },
-  groups: [{ group: { item_type: 'OFFER' }, ...both }],
+  groups: [],
   next_cursor: null,
 };
 
