@@ -10,7 +10,7 @@ import { listAuditEntries } from '../../src/operator/audit-log.ts';
 import { createPool } from '../../src/postgres/pool.ts';
 import { tableOf } from '../../src/records/tables.ts';
 import { resourceTypes } from '../../src/registry/resources.ts';
-import { uuidFloor } from '../../src/registry/uuid-v7.ts';
+import { firstUuid, uuidFloor } from '../../src/registry/uuid-v7.ts';
 import { apiOf } from '../support/api.ts';
 import { unlimited } from '../support/built-server.ts';
 import { followFeed, readFeed } from '../support/change-feed.ts';
@@ -192,6 +192,11 @@ async function useEverything(): Promise<void> {
       await owner.query(`update ${of}_idempotency_keys set claimed_at = now() - interval '2 days'`);
     await addOldWeek(owner, randomUUID(), 20);
     await addOldChanges(owner, [randomUUID()], 20);
+    // As where there was data before there was a report.
+    await owner.query(
+      `insert into report_progress select organisation_id, 0, 0, '${firstUuid}', '${firstUuid}' from organisations
+       on conflict (organisation_id) do update set interactions_after = '${firstUuid}', transactions_after = '${firstUuid}'`,
+    );
     for (const chore of [
       ...choresOf(pool, { receiptsKeptDays: 30, changesKeptDays: 7 }),
       ...counting(pool, () => {}),

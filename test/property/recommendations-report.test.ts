@@ -20,13 +20,13 @@ const firstMs = Date.UTC(2026, 2, 1);
 
 /** Few instants, so that there are ties, and such that lie just within a window of each other or just outside. */
 const instant = fc
-  .tuple(fc.integer({ min: 0, max: 14 }), one(0, 1, 23, 24), one(-1, 0, 0, 1))
+  .tuple(one(0, 1, 1, 2, 2, 3, 9), one(0, 1, 23, 24), one(-1, 0, 0, 0, 1))
   .map(([days, hours, ms]) => firstMs + days * 24 * hourMs + hours * hourMs + ms);
 
-const students = one(null, id('5d', 1), id('5d', 2), id('5d', 3));
+const students = one(null, id('5d', 1), id('5d', 1), id('5d', 1), id('5d', 2));
 const item = fc.oneof(
-  fc.record({ item_type: one('OFFER'), item_id: one(id('0f', 1), id('0f', 2)) }),
-  fc.record({ item_type: one('SHOP'), item_id: one(id('5a', 1), id('5a', 2)) }),
+  fc.record({ item_type: one('OFFER'), item_id: one(id('0f', 1), id('0f', 1), id('0f', 2)) }),
+  fc.record({ item_type: one('SHOP'), item_id: one(id('5a', 1), id('5a', 1), id('5a', 2)) }),
   // An item of another kind whose id is that of a shop.
   fc.record({ item_type: one('TAG'), item_id: one(id('5a', 1)) }),
 );
