@@ -1,4 +1,4 @@
-// changes/: the change log: what each transaction stored, numbered in order after its commit, and the feed that is read from it.
+// changes/: the change log, which records the ids that each transaction stored, and the feed that is read from it.
 
 import { randomUUIDv7 } from 'node:crypto';
 import type { Statement } from '../postgres/one-exchange.ts';

@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import { type Field, optional, text } from '../registry/fields.ts';
 
-/** Where a reader goes on: at this change, after so many of its ids. */
+/** Where a reader continues: at this change, after `offset` of its ids. */
 export interface Position {
   readonly number: number;
   readonly offset: number;
@@ -9,7 +9,7 @@ export interface Position {
 
 const form = /^(\d{1,15})-(\d{1,6})-([0-9a-f]{8})$/;
 
-/** The cursors of one organisation. Each bears a mark of it, so that one of another's feed is noticed. */
+/** The cursors of one organisation. Each contains a hash of its id, so a cursor of another organisation is detected. */
 export class ChangeCursors {
   readonly #mark: string;
 
@@ -21,7 +21,7 @@ export class ChangeCursors {
     return `${number}-${offset}-${this.#mark}`;
   }
 
-  /** Undefined where it is no cursor of this organisation. */
+  /** Undefined if it is not a cursor of this organisation. */
   read(cursor: string): Position | undefined {
     const [, number, offset, mark] = form.exec(cursor) ?? [];
     return mark === this.#mark ? { number: Number(number), offset: Number(offset) } : undefined;

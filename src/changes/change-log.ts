@@ -13,10 +13,10 @@ export interface LogState {
   readonly hasUnnumbered: boolean;
 }
 
-/** A bound for the planner: it need not look at the partitions that were made ahead. */
+/** Lets the planner prune the partitions that were made ahead. */
 export const beforeTomorrow = () => `change_id < '${uuidFloor(Date.now() + 24 * 3_600_000)}'`;
 
-/** The states of several logs at once; on Citus the coordinator asks the workers that have them. */
+/** The states of several logs in one query; on Citus the coordinator sends it on to the workers. */
 export async function statesOf(
   pool: Pool,
   organisationIds: readonly string[],
@@ -61,10 +61,10 @@ export async function stateOf(pool: Pool, organisationId: string): Promise<LogSt
 }
 
 /**
- * Gives numbers to changes that are committed and have none, to so many at most; returns how many those were. Whoever gives
- * numbers holds the organisation's counter until they are committed, and looks for changes in a statement that begins after
- * it has the counter. So numbers become visible in their order: whoever has seen one never meets a smaller one later. A
- * transaction that commits while numbers are given is numbered the next time, and no upload waits for any of it.
+ * Numbers the committed changes that have no number yet, up to a limit; returns how many. It locks the organisation's counter
+ * until the numbers are committed, and selects the changes in a statement that begins after it has the lock. So numbers
+ * become visible in order, and a reader that has seen one never meets a smaller one later. A change that commits meanwhile
+ * gets its number the next time. Uploads never wait for the lock.
  */
 export function numberChanges(pool: Pool, organisationId: string): Promise<number> {
   return retryConflicts(() =>
@@ -114,13 +114,13 @@ async function lockCounter(client: Client, organisationId: string): Promise<stri
   return made.last_number;
 }
 
-/** A cursor after all that is committed now: what is stored later comes after it. */
+/** A cursor behind everything that is committed now. */
 export async function freshCursor(pool: Pool, organisationId: string): Promise<string> {
   const { last } = await numberAllChanges(pool, organisationId);
   return new ChangeCursors(organisationId).write({ number: last + 1, offset: 0 });
 }
 
-/** Numbers all that is committed now; returns the state after it. */
+/** Numbers every change that is committed now; returns the state afterwards. */
 export async function numberAllChanges(pool: Pool, organisationId: string): Promise<LogState> {
   for (;;) {
     const state = await retryConflicts(() => stateOf(pool, organisationId));

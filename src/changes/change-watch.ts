@@ -12,8 +12,8 @@ interface Waiting {
 }
 
 /**
- * Tells waiting readers that there is something new. However many wait, a process asks once, for all organisations
- * together. Not by LISTEN and NOTIFY: a transaction that notifies holds a lock of the whole database while it commits.
+ * Wakes waiting readers when there are new changes. A process polls once for all of them, in one query. LISTEN and NOTIFY
+ * would not do: a transaction that notifies holds a database-wide lock while it commits.
  */
 export class ChangeWatch {
   readonly #pool: Pool;
@@ -26,17 +26,16 @@ export class ChangeWatch {
     this.#pool = pool;
   }
 
-  /** Once it is, nobody waits any longer. */
   get isStopping(): boolean {
     return this.#isStopping;
   }
 
-  /** How many streams are open. */
+  /** The number of open streams. */
   get streams(): number {
     return [...this.#streams.values()].reduce((sum, count) => sum + count, 0);
   }
 
-  /** Counts a stream of an organisation; returns how to end it. */
+  /** Counts a stream of an organisation; the returned function ends it. */
   open(organisationId: string): () => void {
     const before = this.#streams.get(organisationId) ?? 0;
     if (before >= limits.changeStreamsPerOrganisationMax)
@@ -53,7 +52,7 @@ export class ChangeWatch {
     };
   }
 
-  /** Waits until the change with this number is there, for so long, or until the reader has gone. */
+  /** Waits until the change with this number exists, the time is up, or the reader has disconnected. */
   async wait(organisationId: string, number: number, ms: number, gone: AbortSignal): Promise<void> {
     if (this.#isStopping || gone.aborted) return;
     const { promise, resolve } = Promise.withResolvers<void>();
@@ -79,7 +78,7 @@ export class ChangeWatch {
   async #keepAsking(): Promise<void> {
     this.#isAsking = true;
     while (this.#waiting.size > 0 && !this.#isStopping) {
-      // What is wrong with the database is told by those who read; they go on waiting here.
+      // Readers report database errors when they read; until then they wait.
       await this.#ask().catch(() => {});
       await sleep(limits.changesPollMs, undefined, { ref: false });
     }

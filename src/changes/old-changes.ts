@@ -2,14 +2,14 @@ import { limits } from '../limits.ts';
 import type { Pool } from '../postgres/pool.ts';
 import { numberChanges } from './change-log.ts';
 
-/** The log is partitioned by day, by functions of the owner; the service itself may create nothing. */
+/** The log is partitioned by day. Functions of the owner make the partitions, since the service may not create tables. */
 export async function ensureChangePartitions(pool: Pool, daysAhead: number): Promise<void> {
   await pool.query('select ensure_change_partitions($1)', [daysAhead]);
 }
 
 /**
- * Numbers the changes of all organisations, so that those that nobody reads do not pile up: whoever begins to read would
- * have to wait until a week of them is numbered.
+ * Numbers the changes of all organisations, also of those without a reader: otherwise their first reader would wait until a
+ * week of changes is numbered.
  */
 export async function numberForAll(pool: Pool, stopping?: AbortSignal): Promise<void> {
   for (let found: number = limits.purgeRowsMax; found === limits.purgeRowsMax; ) {
@@ -25,8 +25,8 @@ export async function numberForAll(pool: Pool, stopping?: AbortSignal): Promise<
 }
 
 /**
- * Drops the days that ended so many days ago, and whatever an earlier run has detached and not dropped. What goes is noted
- * first, so that a reader which has not come so far is told that its cursor is too old.
+ * Drops the days that ended more than `daysKept` days ago, and those that an earlier run detached but did not drop. It first
+ * saves the highest number that goes, so that a reader with an older cursor is told that it is too old.
  */
 export async function dropOldChanges(pool: Pool, daysKept: number, stopping?: AbortSignal): Promise<void> {
   await numberForAll(pool, stopping);

@@ -51,7 +51,7 @@ interface Run {
   readonly parts: Part[];
 }
 
-/** Where to begin, by a cursor or by none; what is dropped already cannot be begun with. */
+/** Where to begin: at the cursor, or at the oldest change kept. Throws if the cursor's changes were dropped. */
 export async function positionOf(
   pool: Pool,
   organisationId: string,
@@ -60,8 +60,8 @@ export async function positionOf(
   const state = await retryConflicts(() => stateOf(pool, organisationId));
   if (cursor === undefined) return { number: state.forgotten + 1, offset: 0 };
   const position = new ChangeCursors(organisationId).read(cursor);
-  // One beyond the last was given by a server whose last commits were lost, or by nobody.
   if (!position) throw new RequestError('invalid_request', { details: [{ field: 'after', ...notACursor }] });
+  // A cursor beyond the last number comes from a server whose last commits were lost.
   if (position.number > state.last + 1) throw new RequestError('cursor_too_old');
   refuseForgotten(position, state);
   return position;
@@ -72,9 +72,8 @@ function refuseForgotten({ number }: Position, { forgotten }: LogState): void {
 }
 
 /**
- * Takes the next page, change by change, each as JSON: of each change in the log the records that it tells of, as they are
- * now. It ends where it is full, where its time is up or where all that is committed has been read; what is committed and
- * has no number yet is given one.
+ * Reads the next page and passes each entry to `take` as JSON: the records that the log names, as they are now. The page ends
+ * when it is full, its time is up, or every committed change has been read. Committed changes without a number get one.
  */
 export async function readChanges(
   pool: Pool,
@@ -95,12 +94,12 @@ export async function readChanges(
     state = await stateOf(pool, asked.organisationId);
   }
   const hasMore = page.isFull || performance.now() > deadline;
-  // As they are read, for what is kept until all are there costs the collector more than all other work on it.
+  // Entry by entry: keeping a page in memory cost more in garbage collection than all other work on it.
   for (const run of page.runs) await takeRun(asked, run, take);
   return { count: page.count, next, hasMore };
 }
 
-/** What a page tells of. It is full with so many, or with fewer of types that have room for long texts. */
+/** The ids of a page. It is full at its limit, or earlier with types whose records can be long. */
 class Page {
   readonly runs: Run[] = [];
   count = 0;
@@ -134,7 +133,7 @@ class Page {
   }
 }
 
-/** Looks at the changes from a position on, and adds what there is room for; returns where it has stopped. */
+/** Adds changes from a position on until the page is full; returns the position where it stopped. */
 async function lookOn(
   pool: Pool,
   { organisationId, types }: ChangesAsked,
@@ -151,7 +150,7 @@ async function lookOn(
     if (!types.has(change.type)) continue;
     wanted.push(change);
     count += change.size;
-    // No more is fetched than there can be room for.
+    // Fetches no more ids than fit.
     if (count >= page.roomFor(change.type)) break;
   }
   const idsOf = await idsOfChanges(pool, organisationId, wanted);
@@ -167,7 +166,7 @@ async function lookOn(
   return { number: seen + 1, offset: 0 };
 }
 
-/** What the log says from a number on. Numbers have no gaps: where a row is not there it was dropped meanwhile. */
+/** The log's rows from a number on. Numbers have no gaps: a row that is missing was dropped meanwhile. */
 async function changesFrom(
   pool: Pool,
   organisationId: string,
@@ -204,7 +203,7 @@ async function idsOfChanges(
   return new Map(rows.map(({ number, ids }) => [Number(number), ids]));
 }
 
-/** Takes the records of a run. What is no longer stored is told as deleted. */
+/** Reads the records of a run. A record that is no longer stored is reported as deleted. */
 async function takeRun(
   { organisationId, records }: ChangesAsked,
   { type, parts }: Run,
@@ -216,7 +215,7 @@ async function takeRun(
   const count = parts.reduce((sum, { start, end }) => sum + end - start, 0);
   await records.read(type, { count, ids }, (id, record) => {
     const { part, at } = places.next().value as Place;
-    // Told at another's cursor, it would be lost to a reader that is cut off there.
+    // With the cursor of another record, a reader that is cut off here would miss this one.
     if (id !== uuidAt(part.ids, at))
       throw new Error('records came in another order than they were asked for');
     const { number, size } = part;

@@ -9,14 +9,14 @@ import { type ChangesAsked, readChanges } from './read-changes.ts';
 
 /** Who reads a stream. */
 export interface StreamReader {
-  /** Holds so much memory for the next piece; throws where there is none. */
+  /** Reserves memory for the next chunk; throws if there is none. */
   hold(bytes: number): void;
   /** Whether the key may still read. */
   isAllowed(): Promise<boolean>;
   readonly gone: AbortSignal;
 }
 
-/** Where there is no memory for more, the reader is told so when it comes back. */
+/** Without memory the stream ends; the reader gets the error when it reconnects. */
 function hasRoom({ hold }: StreamReader): boolean {
   try {
     hold(limits.streamedAnswerBytes);
@@ -28,9 +28,9 @@ function hasRoom({ hold }: StreamReader): boolean {
 }
 
 /**
- * Changes as they come, a line each, and a line with nothing but the cursor from time to time. It ends after a while, when
- * the process stops, or when its key is no longer good; its reader comes back with the last cursor. While it waits it
- * holds neither a connection nor more than a little memory.
+ * Streams changes as they are committed, one a line, with a line that has only the cursor as heartbeat. It ends after
+ * `changeStreamMs`, when the process stops, or when the key is no longer valid; the reader reconnects with the last cursor.
+ * While it waits it holds no database connection and little memory.
  */
 export async function* streamChanges(
   pool: Pool,
