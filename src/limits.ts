@@ -208,9 +208,14 @@ export const limits = {
   reportDaysDefault: 30,
   reportGroupsPerPageMax: 1_000,
   reportGroupsPerPageDefault: 100,
-  /** How often maintenance counts what has changed, and for how long; other chores wait for it. */
+  /** How often maintenance counts changes for the report, and for how long. */
   reportIntervalMs: 10_000,
   reportMsPerRun: 2_000,
+  /** A statement that counts takes longer if one student has very many interactions. */
+  reportStatementMs: 10_000,
+  /** How long an organisation waits after its counting failed; each failure in a row doubles it, up to the maximum. */
+  reportPauseMs: 60_000,
+  reportPauseMsMax: 3_600_000,
   /** How many rows of the change log, and how many ids, are counted in one transaction. */
   reportChangesPerStep: 1_000,
   reportIdsPerStep: 5_000,

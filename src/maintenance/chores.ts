@@ -9,7 +9,7 @@ import { dropWeeklyPartitions, ensureWeeklyPartitions } from '../receipts/weekly
 import { rollUpCounts } from '../records/record-counts.ts';
 import { purgeKinds, purgeRejections } from '../rejections/purge-rejections.ts';
 import { countAllRejections } from '../rejections/rejection-kinds.ts';
-import { keepReport } from '../reports/keep-report.ts';
+import { ReportKeeper } from '../reports/keep-report.ts';
 import type { Chore } from './maintenance.ts';
 
 /** Counts for the leader's metrics, over all organisations. */
@@ -42,6 +42,7 @@ export interface Kept {
 /** Everything that runs in the background. */
 export function choresOf(pool: Pool, { receiptsKeptDays: daysKept, changesKeptDays }: Kept): Chore[] {
   const hourly = limits.maintenanceIntervalMs;
+  const reportKeeper = new ReportKeeper(pool);
   const forgottenBefore = () => new Date(Date.now() - limits.idempotencyKeyLifeMs);
   return [
     {
@@ -57,7 +58,8 @@ export function choresOf(pool: Pool, { receiptsKeptDays: daysKept, changesKeptDa
     {
       name: 'count for the report',
       everyMs: limits.reportIntervalMs,
-      run: (stopping) => keepReport(pool, stopping),
+      isLong: true,
+      run: (stopping) => reportKeeper.run(stopping),
     },
     {
       name: 'make partitions',

@@ -7,7 +7,7 @@ import { Lease } from './lease.ts';
 export interface Chore {
   readonly name: string;
   readonly everyMs: number;
-  /** Runs beside the other chores. */
+  /** Runs in a loop of its own, so the other chores do not wait for it. */
   readonly isLong?: boolean;
   /** Ends early if the process is stopping; the next leader does the rest. */
   run(stopping?: AbortSignal): Promise<void>;
@@ -32,10 +32,15 @@ export function startMaintenance(pool: Pool, chores: readonly Chore[], log: Main
   const stopping = new AbortController();
   const running = Promise.all([
     keepLease(lease, log, stopping.signal),
-    ...[true, false].map((isLong) => {
-      const own = chores.filter((chore) => (chore.isLong ?? false) === isLong);
-      return keepWorking(lease, own, log, stopping.signal);
-    }),
+    keepWorking(
+      lease,
+      chores.filter(({ isLong }) => !isLong),
+      log,
+      stopping.signal,
+    ),
+    ...chores
+      .filter(({ isLong }) => isLong)
+      .map((chore) => keepWorking(lease, [chore], log, stopping.signal)),
   ]);
   return {
     get isLeader() {

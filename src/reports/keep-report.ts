@@ -13,27 +13,59 @@ interface Progress {
 }
 
 /**
- * Counts what has changed in all organisations, a step of each in turn, until there is nothing left or the time is up; the
- * rest is for the next run. The log goes before what was stored before there was one: the log is dropped after a week.
+ * Counts changes of all organisations, a step of each in turn, until nothing is left or the time is up; the next run
+ * continues. An organisation whose step fails, for example because one student has millions of interactions, pauses for a
+ * while: it must not use up the time of the others.
  */
-export async function keepReport(pool: Pool, stopping?: AbortSignal): Promise<void> {
-  const endMs = performance.now() + limits.reportMsPerRun;
+export class ReportKeeper {
+  readonly #pool: Pool;
+  readonly #pauses = new Map<string, { readonly ms: number; readonly untilMs: number }>();
+
+  constructor(pool: Pool) {
+    this.#pool = pool;
+  }
+
+  async run(stopping?: AbortSignal): Promise<void> {
+    const endMs = performance.now() + limits.reportMsPerRun;
+    // In random order, so that the last of one run may be the first of the next.
+    let waiting = shuffled(await organisationsToCount(this.#pool)).filter((one) => !this.#isPaused(one));
+    const failures: unknown[] = [];
+    while (waiting.length > 0) {
+      const left: string[] = [];
+      for (const organisationId of waiting) {
+        if (stopping?.aborted || performance.now() > endMs) break;
+        try {
+          if (await keepStep(this.#pool, organisationId)) left.push(organisationId);
+          this.#pauses.delete(organisationId);
+        } catch (error) {
+          this.#pause(organisationId);
+          failures.push(error);
+        }
+      }
+      waiting = performance.now() > endMs || stopping?.aborted ? [] : left;
+    }
+    if (failures.length > 0) throw failures[0];
+  }
+
+  #isPaused(organisationId: string): boolean {
+    return performance.now() < (this.#pauses.get(organisationId)?.untilMs ?? 0);
+  }
+
+  #pause(organisationId: string): void {
+    const before = this.#pauses.get(organisationId)?.ms;
+    const ms = before === undefined ? limits.reportPauseMs : Math.min(2 * before, limits.reportPauseMsMax);
+    this.#pauses.set(organisationId, { ms, untilMs: performance.now() + ms });
+  }
+}
+
+async function organisationsToCount(pool: Pool): Promise<string[]> {
   const { rows } = await pool.query<{ organisation_id: string }>(
     `select c.organisation_id from change_counters c left join report_progress p on p.organisation_id = c.organisation_id
      where p.number is null or p.number < c.last_number
      union
      select organisation_id from report_progress where interactions_after is not null or transactions_after is not null`,
   );
-  // Whoever was last in one run may be the first in the next.
-  let waiting = shuffled(rows.map(({ organisation_id }) => organisation_id));
-  while (waiting.length > 0) {
-    const left: string[] = [];
-    for (const organisationId of waiting) {
-      if (stopping?.aborted || performance.now() > endMs) return;
-      if (await keepStep(pool, organisationId)) left.push(organisationId);
-    }
-    waiting = left;
-  }
+  return rows.map(({ organisation_id }) => organisation_id);
 }
 
 function shuffled<T>(values: readonly T[]): T[] {
@@ -47,6 +79,7 @@ function shuffled<T>(values: readonly T[]): T[] {
 export function keepStep(pool: Pool, organisationId: string): Promise<boolean> {
   return retryConflicts(() =>
     inTransaction(pool, async (client) => {
+      await client.query(`set local statement_timeout = ${limits.reportStatementMs}`);
       const before = await lockProgress(client, organisationId);
       const next = await nextStep(client, organisationId, before);
       if (!next) return false;

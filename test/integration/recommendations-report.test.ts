@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { numberForAll } from '../../src/changes/old-changes.ts';
 import { firstUuid } from '../../src/registry/uuid-v7.ts';
-import { keepReport, keepStep } from '../../src/reports/keep-report.ts';
+import { keepStep, ReportKeeper } from '../../src/reports/keep-report.ts';
 import { createTestApp, type TestApp } from '../support/app.ts';
 
 /** The report follows what is uploaded, by way of the change log. */
@@ -67,7 +67,7 @@ const sale = (more: object = {}) => ({
 /** What maintenance does every ten seconds, until nothing is left. */
 async function count(organisationId: string): Promise<void> {
   await numberForAll(test.pool);
-  await keepReport(test.pool);
+  await new ReportKeeper(test.pool).run();
   while (await keepStep(test.pool, organisationId));
 }
 
@@ -132,7 +132,7 @@ it('what two processes count at once, and what was counted before, counts once',
   for (let minute = 10; minute < 30; minute++) await initech.touch(`2026-03-10T11:${minute}:00Z`);
   await initech.upload('transactions', sale());
   await numberForAll(test.pool);
-  await Promise.all([1, 2, 3].map(() => keepReport(test.pool)));
+  await Promise.all([1, 2, 3].map(() => new ReportKeeper(test.pool).run()));
   await count(initech.organisationId);
   const counted = await initech.report('from=2026-03-01&to=2026-04-01&group_by=item');
   expect(counted.total.recommendations).toMatchObject({ touches: 20, students: 1, transactions: 1 });
@@ -163,6 +163,33 @@ it('changes that were dropped from the log before they were counted are found in
   const { total, as_of } = await hooli.report();
   expect(total.recommendations).toMatchObject({ touches: 1, transactions: 1 });
   expect(as_of).not.toBeNull();
+});
+
+it('an organisation that cannot be counted pauses, and keeps no other from being counted', async () => {
+  const bad = await newOrganisation('soylent');
+  const good = await newOrganisation('stark');
+  for (const one of [bad, good]) await one.touch('2026-03-10T11:30:00Z');
+  await numberForAll(test.pool);
+  await test.pool.query(
+    `alter table report_progress add constraint planted
+     check (organisation_id <> '${bad.organisationId}' or step = 0) not valid`,
+  );
+  const touchesOf = async ({ report }: typeof bad) => (await report()).total.recommendations.touches;
+  const keeper = new ReportKeeper(test.pool);
+  let failures = 0;
+  const runs = async () => {
+    await keeper.run().catch((error: Error) => {
+      expect(error.message).toMatch(/planted/);
+      failures++;
+    });
+    return [failures > 0, await touchesOf(good)];
+  };
+  await expect.poll(runs).toEqual([true, 1]);
+  await test.pool.query('alter table report_progress drop constraint planted');
+  await keeper.run();
+  expect([failures, await touchesOf(bad)]).toEqual([1, 0]);
+  await count(bad.organisationId);
+  expect(await touchesOf(bad)).toBe(1);
 });
 
 it('a range that ends before it begins, or is longer than a year, is refused', async () => {
