@@ -211,6 +211,7 @@ export const limits = {
   /** How often maintenance counts changes for the report, and for how long. */
   reportIntervalMs: 10_000,
   reportMsPerRun: 2_000,
+  reportOrganisationsPerRun: 1_000,
   /** A statement that counts takes longer if one student has very many interactions. */
   reportStatementMs: 10_000,
   /** How long an organisation waits after its counting failed; each failure in a row doubles it, up to the maximum. */

@@ -33,7 +33,7 @@ export function counting(
   ];
 }
 
-/** For how many days is kept what is said of uploads, and the change log. */
+/** How long maintenance keeps receipts and the change log. */
 export interface Kept {
   readonly receiptsKeptDays: number;
   readonly changesKeptDays: number;
@@ -53,6 +53,7 @@ export function choresOf(pool: Pool, { receiptsKeptDays: daysKept, changesKeptDa
     {
       name: 'number changes',
       everyMs: limits.numberChangesIntervalMs,
+      isLong: true,
       run: (stopping) => numberForAll(pool, stopping),
     },
     {

@@ -27,8 +27,7 @@ export class ReportKeeper {
 
   async run(stopping?: AbortSignal): Promise<void> {
     const endMs = performance.now() + limits.reportMsPerRun;
-    // In random order, so that the last of one run may be the first of the next.
-    let waiting = shuffled(await organisationsToCount(this.#pool)).filter((one) => !this.#isPaused(one));
+    let waiting = (await organisationsToCount(this.#pool)).filter((one) => !this.#isPaused(one));
     const failures: unknown[] = [];
     while (waiting.length > 0) {
       const left: string[] = [];
@@ -58,24 +57,22 @@ export class ReportKeeper {
   }
 }
 
+/** In random order, so that the last of one run may be the first of the next; no more than a run can count. */
 async function organisationsToCount(pool: Pool): Promise<string[]> {
   const { rows } = await pool.query<{ organisation_id: string }>(
-    `select c.organisation_id from change_counters c left join report_progress p on p.organisation_id = c.organisation_id
-     where p.number is null or p.number < c.last_number
-     union
-     select organisation_id from report_progress where interactions_after is not null or transactions_after is not null`,
+    `select organisation_id from (
+       select c.organisation_id from change_counters c
+       left join report_progress p on p.organisation_id = c.organisation_id
+       where p.number is null or p.number < c.last_number
+       union
+       select organisation_id from report_progress
+       where interactions_after is not null or transactions_after is not null) as waiting
+     order by random() limit ${limits.reportOrganisationsPerRun}`,
   );
   return rows.map(({ organisation_id }) => organisation_id);
 }
 
-function shuffled<T>(values: readonly T[]): T[] {
-  return values
-    .map((value) => ({ value, at: Math.random() }))
-    .sort((a, b) => a.at - b.at)
-    .map(({ value }) => value);
-}
-
-/** Counts so many changes of an organisation, in one transaction; true where there may be more. */
+/** Counts the next changes of an organisation, in one transaction; true if there may be more. */
 export function keepStep(pool: Pool, organisationId: string): Promise<boolean> {
   return retryConflicts(() =>
     inTransaction(pool, async (client) => {
@@ -99,7 +96,7 @@ export function keepStep(pool: Pool, organisationId: string): Promise<boolean> {
   );
 }
 
-/** Two processes that count the same at once would count it twice. */
+/** Without this lock, two processes would count the same changes twice. */
 async function lockProgress(client: Client, organisationId: string): Promise<Progress> {
   await client.query({
     name: 'report: begin',

@@ -81,7 +81,7 @@ export interface RecommendationsReport {
   readonly next_cursor: string | null;
 }
 
-/** All statements see the same moment, so the groups fit the total. */
+/** Repeatable read: all statements see one snapshot, so the groups add up to the total. */
 export async function recommendationsReport(
   pool: Pool,
   organisationId: string,
@@ -201,11 +201,11 @@ async function sumsOf(
       : `and ${isDay ? `to_char(day, 'YYYY-MM-DD')` : 'value'} > $${values.push(cursor)} collate "C"`;
   const key = isDay ? 'day' : 'value';
   const range = `organisation_id = $1 and ${dimension} and day >= ${firstDay} and day < ${endDay}`;
-  const from_ = `from report_sums where ${range} ${after} and window_hours in (0, ${windows[window]})`;
+  const fromSums = `from report_sums where ${range} ${after} and window_hours in (0, ${windows[window]})`;
   const page =
     grouping === 'total'
-      ? `select '' as key, ${sums} ${from_}`
-      : `select ${key} as key, ${sums} ${from_} group by ${key}
+      ? `select '' as key, ${sums} ${fromSums}`
+      : `select ${key} as key, ${sums} ${fromSums} group by ${key}
          having sum(touches + codes + transactions) filter (where basis in ('recommendation', 'browsing')) > 0
          order by ${key} limit ${Math.trunc(limit) + 1}`;
   const reached = isDay ? 'day = s.key' : `value = s.key and previous_day < ${firstDay}`;
@@ -241,7 +241,7 @@ function figuresOf(basis: Basis, row: SumRow, of: SumRow): Figures {
   };
 }
 
-/** How count-changes.ts has written it. */
+/** Takes the key of a group apart, as count-changes.ts composed it. */
 function groupOf(grouping: Grouping, key: string): Record<string, string | null> {
   if (grouping === 'item') return { item_type: key.slice(0, -37), item_id: key.slice(-36) };
   if (grouping === 'recommendation') return { recommendation_id: key };
