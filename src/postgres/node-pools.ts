@@ -3,9 +3,8 @@ import type { OwningNodes } from './owning-nodes.ts';
 import type { Client, OwnPool } from './pool.ts';
 
 /**
- * The connections of one kind of work: to the coordinator, which is the only server there is where the database is no
- * Citus cluster, and to each worker. A worker that refuses is left alone for a while, and the coordinator is asked in its
- * place: it knows whether the worker is away.
+ * A pool for the coordinator and one for each Citus worker; without Citus, the coordinator is the only server. After a worker
+ * refuses a connection, its requests go to the coordinator for a while, which knows whether the worker is down.
  */
 export class NodePools {
   readonly #coordinator: OwnPool;
@@ -14,10 +13,10 @@ export class NodePools {
   readonly #workers = new Map<string, OwnPool>();
   readonly #leftAloneUntilMs = new Map<string, number>();
   readonly #openMax: number;
-  /** How many are about to be opened in the place of one that is being closed. */
+  /** Connections about to be opened to replace one that is being closed. */
   #replaced = 0;
 
-  /** `openMax` is for those who never use more than that at once: so many are open over all servers, idle ones included. */
+  /** `openMax` bounds the open connections over all servers, idle ones included. The caller never uses more at once. */
   constructor(
     coordinator: OwnPool,
     owners?: OwningNodes,
@@ -30,7 +29,7 @@ export class NodePools {
     this.#openMax = openMax;
   }
 
-  /** How many connections each server may be given. */
+  /** The most connections to one server. */
   get max(): number {
     return this.#coordinator.options.max;
   }
@@ -39,7 +38,7 @@ export class NodePools {
     return [this.#coordinator, ...this.#workers.values()];
   }
 
-  /** What the metrics ask of a pool: of all servers together. */
+  /** Pool sizes for the metrics, over all servers. */
   get totalCount(): number {
     return sum(this.#pools.map(({ totalCount }) => totalCount));
   }
@@ -56,7 +55,7 @@ export class NodePools {
     return { max: Math.min(this.#openMax, this.max * this.#pools.length) };
   }
 
-  /** The worker that has the organisation's rows; undefined where that is not known, as on one PostgreSQL. */
+  /** The worker that owns the organisation's rows; undefined if unknown, as without Citus. */
   ownerOf(organisationId: string): string | undefined {
     return this.#owners?.of(organisationId);
   }
@@ -72,7 +71,7 @@ export class NodePools {
     }
   }
 
-  /** Where as many are open as may be, one that is idle is closed first. Nothing may come between that and the new one. */
+  /** At the bound it closes an idle connection first, and opens the new one before another request can take its place. */
   async #connectTo(pool: OwnPool): Promise<Client> {
     if (spareOf(pool) === 0 && this.totalCount + this.#replaced >= this.#openMax) {
       this.#replaced++;
@@ -94,7 +93,7 @@ export class NodePools {
     return made;
   }
 
-  /** Of workers that have another address now, or were removed. */
+  /** Closes the pools of workers that were removed or have another address now. */
   #endGone(): void {
     for (const [node, pool] of this.#workers) {
       if (this.#owners?.nodes.has(node)) continue;
@@ -104,18 +103,18 @@ export class NodePools {
     }
   }
 
-  /** Those to the workers; that to the coordinator ends whoever has made it. */
+  /** Closes the pools of the workers. The coordinator's pool is closed by its creator. */
   async close(): Promise<void> {
     await Promise.all([...this.#workers.values()].map((pool) => pool.end()));
   }
 }
 
-/** How many are idle and not promised to somebody who is about to be given one. */
+/** Idle connections that no waiting request is about to get. */
 function spareOf({ idleCount, waitingCount }: OwnPool): number {
   return Math.max(0, idleCount - waitingCount);
 }
 
-/** One of the server that has most of them. */
+/** Closes an idle connection of the pool that has the most. */
 async function closeIdle(pools: readonly OwnPool[]): Promise<void> {
   const [fullest] = pools.toSorted((a, b) => spareOf(b) - spareOf(a));
   if (!fullest || spareOf(fullest) === 0) return;

@@ -55,7 +55,7 @@ function ownSessions(timeoutMs: number, plansOnce: boolean | undefined): pg.Pool
   return {
     statement_timeout: timeoutMs,
     idle_in_transaction_session_timeout: timeoutMs,
-    // The last has Citus repeat on a worker what a transaction sets for itself; without Citus nobody reads it.
+    // The last makes Citus pass `set local` on to the workers; without Citus it has no effect.
     options: '-c timezone=UTC -c datestyle=ISO -c extra_float_digits=1 -c citus.propagate_set_commands=local',
     ...(plansOnce && { onConnect: async (client: pg.ClientBase) => void (await client.query(planOnce)) }),
   };
@@ -150,19 +150,19 @@ export function leavesOutcomeOpen(error: unknown): boolean {
   return /^(57P|08)/.test(error.code ?? '') || (isWorkerLost(error) && !lostBeforeCommit.test(error.message));
 }
 
-/** Citus has no code of its own for a worker that is lost in a transaction: it hands on what libpq says, or this. */
+/** Citus has no SQLSTATE for a worker lost in a transaction: it reports libpq's text, or one of these. */
 function isWorkerLost({ code, message }: pg.DatabaseError): boolean {
   return code === 'XX000' && workerLost.test(message);
 }
 
-/** The last is said where a worker was told to commit and did not answer. */
+/** Citus reports the last one if a worker was told to commit and did not answer. */
 const workerLost =
   /^(server closed the connection|connection not open|no connection to the server|could not (send data to|receive data from) server|SSL |failure on connection marked as essential|could not commit transaction for shard)/;
 
-/** Said before any worker is told to commit. */
+/** Citus reports this before it tells any worker to commit. */
 const lostBeforeCommit = /^failure on connection marked as essential/;
 
-/** What Citus says where it could not even connect to a worker; a connection that broke is told in other words. */
+/** Citus reports this if it could not connect to a worker; for a broken connection it uses other words. */
 const workerNotConnected =
   /^connection to the remote node .*(connection refused|timeout expired|timed out|could not translate|no route to host|unreachable|starting up|shutting down)/is;
 
