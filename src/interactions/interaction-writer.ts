@@ -1,8 +1,7 @@
-import { changeStatement } from '../changes/add-change.ts';
 import { RequestError } from '../errors.ts';
 import { limits } from '../limits.ts';
 import type { NodePools } from '../postgres/node-pools.ts';
-import { inOneExchange, type Statement } from '../postgres/one-exchange.ts';
+import { inOneExchange } from '../postgres/one-exchange.ts';
 import { type Client, isUnavailable, leavesOutcomeOpen } from '../postgres/pool.ts';
 import { StallWatch } from '../postgres/stall-watch.ts';
 import {
@@ -12,14 +11,14 @@ import {
   retryConflicts,
   type SendLast,
 } from '../postgres/transactions.ts';
-import { countChangeStatement } from '../records/record-counts.ts';
 import { itemTypes } from '../registry/interaction.ts';
 import type { Traces } from '../traces/traces.ts';
-import { arraysOf, insertAtWorker, insertStatement, type NewInteraction } from './interaction-rows.ts';
+import { type Added, type Insert, insertsAtWorker, insertsOf } from './interaction-inserts.ts';
+import type { NewInteraction } from './interaction-rows.ts';
 import { KnownIds } from './known-ids.ts';
 import { isMissing, missingAmong, referencedBy } from './look-up-references.ts';
 
-/** Interactions of one organisation, which share a statement. */
+/** Interactions of one organisation. */
 interface Group {
   readonly organisationId: string;
   readonly waiting: readonly Waiting[];
@@ -34,18 +33,9 @@ interface Waiting {
   readonly caller: Traces['current'];
 }
 
-/** A statement and how many rows it writes. */
-interface Insert {
-  readonly statement: Statement;
-  readonly rows: number;
-  /** What was told of its rows, to be told again where they are written later than that. */
-  readonly retold?: () => Insert;
-}
-
 /**
- * Queued interactions share a statement and its commit; each is answered after the commit. A statement holds one
- * organisation, since on Citus the rows of several would be spread over every shard; statements of several organisations
- * share a commit. There is no batching delay: with a connection free, the queue is flushed at the end of the event-loop
+ * Queued interactions share statements and a commit; each is answered after the commit. On Citus, those of a commit belong
+ * to one worker. There is no batching delay: with a connection free, the queue is flushed at the end of the event-loop
  * turn, or as soon as enough are waiting, so that PostgreSQL works while the rest is read. The writer has its own
  * connections, so that no upload is ahead of it.
  */
@@ -108,7 +98,8 @@ export class InteractionWriter {
   }
 
   #isFree(node: string | undefined): boolean {
-    return (this.#writing.get(node) ?? 0) < limits.interactionWritersMax;
+    const max = node === undefined ? limits.interactionWritersMax : limits.interactionWritersPerWorkerMax;
+    return (this.#writing.get(node) ?? 0) < max;
   }
 
   /**
@@ -177,7 +168,7 @@ export class InteractionWriter {
     let lost: Insert[];
     try {
       missing = await missingOf(client, groups, this.#known);
-      const inserts = groups.flatMap((group) => insertsOf(group, missing));
+      const inserts = addedOf(groups, missing).flatMap(insertsOf);
       isOnItsWay = inserts.length > 0;
       const written = await inOneExchange(
         client,
@@ -201,7 +192,7 @@ export class InteractionWriter {
   #insertOnCluster(node: string, groups: readonly Group[]): Promise<ReadonlySet<NewInteraction>> {
     return this.#inTransaction(node, async (client, send) => {
       const missing = await missingOf(client, groups, this.#known);
-      for (const group of groups) insertsOf(group, missing, true).forEach(send);
+      insertsAtWorker(addedOf(groups, missing)).forEach(send);
       return missing;
     });
   }
@@ -266,30 +257,14 @@ async function missingOf(
   return new Set(found.flat());
 }
 
-/** The statements that write an organisation's interactions, their number and their ids. */
-function insertsOf(
-  { organisationId, waiting }: Group,
-  missing: ReadonlySet<NewInteraction>,
-  isAtWorker = false,
-): Insert[] {
-  const added = waiting.map((one) => one.added).filter((one) => !missing.has(one));
-  if (added.length === 0) return [];
-  const count = added.length;
-  const change = { records: count, newestUpdated: null, lastUpload: new Date() };
-  const arrays = arraysOf(added);
-  const changed = { count, ids: arrays[0] as Buffer };
-  const tell = () => ({ statement: changeStatement(organisationId, 'interactions', changed), rows: 1 });
-  return [
-    { statement: countChangeStatement(organisationId, 'interactions', change), rows: 1 },
-    {
-      statement: isAtWorker
-        ? insertAtWorker(organisationId, added, arrays)
-        : insertStatement(organisationId, arrays),
-      rows: count,
-      retold: tell,
-    },
-    tell(),
-  ];
+/** The groups without what is missing, and without those that are then empty. */
+function addedOf(groups: readonly Group[], missing: ReadonlySet<NewInteraction>): Added[] {
+  return groups
+    .map(({ organisationId, waiting }) => ({
+      organisationId,
+      interactions: waiting.map(({ added }) => added).filter((one) => !missing.has(one)),
+    }))
+    .filter(({ interactions }) => interactions.length > 0);
 }
 
 function isKnown(

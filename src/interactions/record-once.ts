@@ -87,9 +87,9 @@ async function insertOrKeep(
   }
   await insertInteraction(client, added);
   const change = { records: 1, newestUpdated: null, lastUpload: new Date() };
-  sendLast((last) => addCountChange(last, organisationId, 'interactions', change));
+  sendLast((last) => addCountChange(last, { organisationId, type: 'interactions', ...change }));
   const changed = { count: 1, ids: binaryArray('uuid', [interactionId]) };
-  sendLast((last) => addChange(last, organisationId, 'interactions', changed));
+  sendLast((last) => addChange(last, { organisationId, type: 'interactions', ...changed }));
   return { stored: storedForm(added), isRepeated: false };
 }
 

@@ -9,6 +9,26 @@ export interface Statement {
   readonly values: unknown[];
 }
 
+/** A statement that inserts rows with each value as a parameter. */
+export function insertRows(
+  table: string,
+  columns: readonly string[],
+  rows: readonly (readonly unknown[])[],
+): Statement {
+  const name = `insert ${rows.length} ${table}`;
+  let text = insertTexts.get(name);
+  if (text === undefined) {
+    let parameter = 1;
+    const written = rows.map((row) => `(${row.map(() => `$${parameter++}`).join(', ')})`);
+    text = `insert into ${table} (${columns.join(', ')}) values ${written.join(', ')}`;
+    insertTexts.set(name, text);
+  }
+  return { name, text, values: rows.flat() };
+}
+
+/** By the name of the statement: to write a text of hundreds of parameters anew takes as long as to send it. */
+const insertTexts = new Map<string, string>();
+
 /** An internal of `pg`: a query writes its messages here, the last of which is a Sync. */
 interface Preparable {
   prepare(connection: { sync(): void }): void;

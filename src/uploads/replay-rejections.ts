@@ -203,7 +203,7 @@ class ReplayRun {
       const rejected = await settle(client, organisationId, type, rejections, outcomes);
       sendLast((end) => addKindChanges(end, organisationId, rejected));
       const { changed } = stored;
-      if (changed.count > 0) sendLast((end) => addChange(end, organisationId, type, changed));
+      if (changed.count > 0) sendLast((end) => addChange(end, { organisationId, type, ...changed }));
       const answer = batchAnswer({
         number: this.batches.length + 1,
         batchId: randomUUIDv7(),
@@ -215,7 +215,7 @@ class ReplayRun {
         broken: undefined,
       });
       const change = changeOf(type, checked, stored.outcomes, answer);
-      sendLast((end) => addCountChange(end, organisationId, type, change));
+      sendLast((end) => addCountChange(end, { organisationId, type, ...change }));
       const added = additionOf(startedMs, answer);
       for (const statement of addToReceipt(headOf(this.#replay, type, answer.batch), added))
         sendLast(statement);

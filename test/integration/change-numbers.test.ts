@@ -28,7 +28,7 @@ const newOrganisation = async () => (await newTenant()).organisationId;
 async function write(organisationId: string, before = async () => {}): Promise<string> {
   const id = randomUUID();
   await inTransaction(test.pool, async (client) => {
-    await addChange(client, organisationId, 'tags', { count: 1, ids: binaryArray('uuid', [id]) });
+    await addChange(client, { organisationId, type: 'tags', count: 1, ids: binaryArray('uuid', [id]) });
     await before();
   });
   return id;

@@ -1,18 +1,25 @@
-import { randomUUID } from 'node:crypto';
+import { randomUUID, randomUUIDv7 } from 'node:crypto';
 import { type AddressInfo, createServer } from 'node:net';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import { type Service, startService } from '../../src/cli/serve.ts';
 import { readConfig } from '../../src/config.ts';
+import type { NewInteraction } from '../../src/interactions/interaction-rows.ts';
+import { InteractionWriter } from '../../src/interactions/interaction-writer.ts';
+import { limits } from '../../src/limits.ts';
 import { NodePools } from '../../src/postgres/node-pools.ts';
 import { OwningNodes } from '../../src/postgres/owning-nodes.ts';
 import { createPool } from '../../src/postgres/pool.ts';
 import { uuidHash } from '../../src/postgres/uuid-hash.ts';
+import { interaction } from '../../src/registry/interaction.ts';
+import { type Instant, instantOf } from '../../src/registry/times.ts';
 import { type Api, apiOf } from '../support/api.ts';
 import { createTestApp, type TestApp } from '../support/app.ts';
 import { unlimited } from '../support/built-server.ts';
+import { citusPlan } from '../support/citus-plans.ts';
 import { servingUrl } from '../support/database.ts';
 import { many, newTag } from '../support/new-records.ts';
+import { recordStatements } from '../support/recorded-statements.ts';
 
 let test: TestApp;
 beforeAll(async () => {
@@ -170,6 +177,86 @@ describe.skipIf(inject('citus') === null)('on Citus', () => {
       expect((await api.get(`/v1/data/tags/${tags[at]?.tag_id}`)).status).toBe(200);
   });
 
+  it('a commit of several organisations stays on their worker, and each finds what it sent', {
+    timeout: 120_000,
+  }, async () => {
+    const tag = newTag();
+    for (const api of apis) expect((await api.upload('tags', [tag])).status).toBe(200);
+    const owners = new OwningNodes(test.pool, 'tenants');
+    await owners.ask();
+    const pools = new NodePools(test.pool, owners, (node) =>
+      createPool(readConfig({ DATABASE_URL: at(node) }), () => {}),
+    );
+    const writer = new InteractionWriter(pools);
+    // The first has more than are written out with each value.
+    const counts = apis.map((_, at) => (at === 0 ? 3 * limits.interactionsWrittenOutMax : 1 + (at % 5)));
+    const before = await storedOf();
+    const recording = recordStatements();
+    const written = await Promise.all(
+      organisationIds.flatMap((organisationId, at) =>
+        many(counts[at] as number, () => writer.write(shareOf(organisationId, tag.tag_id))),
+      ),
+    );
+    await writer.close();
+    recording.stop();
+    expect(new Set(written)).toEqual(new Set([true]));
+    const after = await storedOf();
+    for (const [at, organisationId] of organisationIds.entries())
+      for (const table of ['interactions', 'changes', 'counts'] as const)
+        expect((after.get(organisationId)?.[table] ?? 0) - (before.get(organisationId)?.[table] ?? 0)).toBe(
+          counts[at],
+        );
+    const plans = await Promise.all(
+      [...recording.statements.values()]
+        .filter(({ text }) => /^insert into (interactions|changes|record_count_changes) /.test(text))
+        .map(({ text, values }) => planAtOwner(text, values)),
+    );
+    expect(Math.max(...plans.map(({ plan }) => plan.tasks))).toBeGreaterThan(1);
+    for (const { owner, plan } of plans)
+      expect({ nodes: [...new Set(plan.nodes)], isPulled: plan.isPulled }).toEqual({
+        nodes: [owner],
+        isPulled: false,
+      });
+  });
+
+  /** What is stored of interactions, told of in the change log, and counted, by organisation. */
+  async function storedOf() {
+    const { rows } = await test.pool.query<
+      { organisation_id: string } & Record<'interactions' | 'changes' | 'counts', number>
+    >(
+      `select organisation_id, sum(interactions)::integer as interactions, sum(changes)::integer as changes,
+         sum(counts)::integer as counts
+       from (select organisation_id, 1 as interactions, 0 as changes, 0 as counts from interactions
+             union all select organisation_id, 0, size, 0 from changes where type = 'interactions'
+             union all select organisation_id, 0, 0, records from record_count_changes where type = 'interactions'
+             union all select organisation_id, 0, 0, records from record_counts where type = 'interactions') as all_of_them
+       group by 1`,
+    );
+    return new Map(rows.map((row) => [row.organisation_id, row]));
+  }
+
+  /** The database on a node. */
+  function at(node: string): string {
+    const url = new URL(test.databaseUrl);
+    url.host = node;
+    return url.href;
+  }
+
+  /** The first parameter is an organisation. */
+  async function planAtOwner(text: string, values: readonly unknown[]) {
+    const owners = new OwningNodes(test.pool, 'tenants');
+    await owners.ask();
+    const owner = owners.of(String(values[0])) ?? '';
+    const client = new pg.Client({ connectionString: at(owner) });
+    await client.connect();
+    try {
+      await client.query('set citus.explain_all_tasks = on');
+      return { owner, plan: await citusPlan(client, text, values) };
+    } finally {
+      await client.end();
+    }
+  }
+
   /** Those of the service itself, not those that the coordinator has for it. */
   async function countSessions(node: string): Promise<number> {
     const client = new pg.Client({ connectionString: node });
@@ -182,3 +269,21 @@ describe.skipIf(inject('citus') === null)('on Citus', () => {
     return rows[0]?.count ?? 0;
   }
 });
+
+function shareOf(organisationId: string, tagId: string): NewInteraction {
+  const fields: Record<string, string | number> = {
+    interaction_type: 'SHARE',
+    item_type: 'TAG',
+    item_id: tagId,
+    event_timestamp: 1_700_000_000,
+  };
+  return {
+    organisationId,
+    interactionId: randomUUIDv7(),
+    itemType: 'TAG',
+    itemId: tagId,
+    studentId: null,
+    row: Object.keys(interaction).map((name) => fields[name] ?? null),
+    eventTime: instantOf(1_700_000_000_000) as Instant,
+  };
+}

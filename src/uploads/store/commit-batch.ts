@@ -68,9 +68,9 @@ export async function commitBatch(
       const rejected = await settleRejections(client, { ...progress, start }, checked, stored);
       if (rejected.size > 0) sendLast((last) => addKindChanges(last, organisationId, rejected));
       const { changed } = stored;
-      if (changed.count > 0) sendLast((last) => addChange(last, organisationId, type, changed));
+      if (changed.count > 0) sendLast((last) => addChange(last, { organisationId, type, ...changed }));
       const change = changeOf(type, checked, stored.outcomes, made);
-      sendLast((last) => addCountChange(last, organisationId, type, change));
+      sendLast((last) => addCountChange(last, { organisationId, type, ...change }));
       const added = additionOf(progress.startedMs, made);
       for (const statement of addToReceipt(headOf(progress), added)) sendLast(statement);
       return { status: made.status, text: added.answer, counts: made.data.counts };
@@ -165,7 +165,7 @@ export function changeOf(
   { rows }: CheckedBatch,
   outcomes: readonly Outcome[],
   { data }: BatchAnswer,
-): CountChange {
+): Omit<CountChange, 'organisationId' | 'type'> {
   const updated = rows.arrays[Object.keys(sentFields(type)).indexOf('updated')];
   const isLeftOut = (row: number) => outcomes[row]?.kind === 'failed' || outcomes[row]?.kind === 'stale';
   const newest = updated && latestInstant(updated, rows.count, isLeftOut);
