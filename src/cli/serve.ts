@@ -15,7 +15,7 @@ import { limits } from '../limits.ts';
 import { choresOf, counting } from '../maintenance/chores.ts';
 import { type Maintenance, startMaintenance } from '../maintenance/maintenance.ts';
 import type { Sources } from '../metrics/metrics.ts';
-import { createPool, leavesOutcomeOpen } from '../postgres/pool.ts';
+import { createPool, isLossOfWorker, leavesOutcomeOpen } from '../postgres/pool.ts';
 import { Reachability, type ReachabilityLog } from '../postgres/reachability.ts';
 import { Readiness } from '../postgres/readiness.ts';
 import type { Traces } from '../traces/traces.ts';
@@ -186,7 +186,7 @@ function startBackground(
     failed(chore, error) {
       metrics?.choreFailed(chore);
       // Only the election repeats often enough to notice when the database is back.
-      const isLost = chore === 'election' || leavesOutcomeOpen(error);
+      const isLost = chore === 'election' || (leavesOutcomeOpen(error) && !isLossOfWorker(error));
       if (isLost && reachability.failed('election', error)) return;
       log.error({ err: error, chore }, 'maintenance failed; it will be tried again');
     },

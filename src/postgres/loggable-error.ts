@@ -1,5 +1,5 @@
 import pg from 'pg';
-import { isUnavailable } from './pool.ts';
+import { isUnavailable, workerNamedIn } from './pool.ts';
 
 export interface LoggedError {
   readonly [key: string]: unknown;
@@ -17,7 +17,9 @@ export function serializeError(error: Error): LoggedError {
   const stack = isUnavailable(error) ? '' : framesOf(error);
   if (error instanceof pg.DatabaseError) {
     const { code, table, column, constraint, routine } = error;
-    return { type: 'DatabaseError', message: `SQLSTATE ${code}`, table, column, constraint, routine, stack };
+    const worker = workerNamedIn(error);
+    const names = { table, column, constraint, routine, worker };
+    return { type: 'DatabaseError', message: `SQLSTATE ${code}`, ...names, stack };
   }
   const { code } = error as { code?: string };
   const cause = error.cause instanceof Error ? serializeError(error.cause) : undefined;
@@ -30,7 +32,9 @@ export function causeOf(error: unknown): string {
   const { code, message } = error as { code?: string; message: string };
   // Our own message, which quotes nothing.
   if (code === 'IN001') return message;
-  return error instanceof pg.DatabaseError ? `SQLSTATE ${code}` : (code ?? message);
+  if (!(error instanceof pg.DatabaseError)) return code ?? message;
+  const worker = workerNamedIn(error);
+  return worker === undefined ? `SQLSTATE ${code}` : `SQLSTATE ${code} of the worker ${worker}`;
 }
 
 function framesOf(error: Error): string {

@@ -166,6 +166,21 @@ const lostBeforeCommit = /^failure on connection marked as essential/;
 const workerNotConnected =
   /^connection to the remote node .*(connection refused|timeout expired|timed out|could not translate|no route to host|unreachable|starting up|shutting down)/is;
 
+/** The Citus worker, as `host:port`, that an error of the coordinator names. An error of a connection that broke names none. */
+export function workerNamedIn(error: unknown): string | undefined {
+  if (!(error instanceof pg.DatabaseError)) return undefined;
+  return workerName.exec(error.message)?.[1];
+}
+
+/** Login, host and port are Citus's own words; what follows may quote anything. */
+const workerName =
+  /^(?:connection to the remote node \S+@|failure on connection marked as essential: )(\S+:\d+)/;
+
+/** True if a coordinator answers that it has lost a worker, so the coordinator itself can be used. */
+export function isLossOfWorker(error: unknown): boolean {
+  return error instanceof pg.DatabaseError && (workerNamedIn(error) !== undefined || isWorkerLost(error));
+}
+
 /** Marks an error after which COMMIT was answered with ROLLBACK: nothing is stored, whatever the error says. */
 export function noteRolledBack(error: unknown): void {
   if (error instanceof Error) Object.assign(error, { isRolledBack: true });

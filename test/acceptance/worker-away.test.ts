@@ -32,11 +32,14 @@ beforeAll(async () => {
      end $$;
      create trigger say before insert on interactions for each row execute function say('insert');
      create trigger say before insert on tags for each row execute function say('insert');
+     create trigger say before insert or update on record_counts for each row execute function say('roll up');
      create constraint trigger say after insert on record_count_changes initially deferred
        for each row execute function say('commit')`,
   );
 });
-beforeEach(({ skip }) => skip(inject('citus') !== null, 'Citus allows no trigger on a distributed table'));
+beforeEach(({ skip }) =>
+  skip(inject('citus') !== null, 'on a cluster test/fault/cluster.test.ts kills workers in earnest'),
+);
 afterAll(() => server.stop());
 
 /** Each insert fails with these words while `work` goes on, or each COMMIT, or so many times. */
@@ -128,4 +131,21 @@ it('a batch that meets a shard that was split is run again', async () => {
   const { status } = await whileSaying('XX000', gone, () => api.upload('tags', tags), { times: 1 });
   expect(status).toBe(200);
   expect((await api.batch('tags', tags)).counts).toMatchObject({ unchanged: 3 });
+});
+
+it('maintenance that fails for it names the worker, and does not say that the coordinator is away', async () => {
+  const words = `${prefix}server closed the connection unexpectedly`;
+  const failed = () =>
+    server.log.map((line) => JSON.parse(line)).filter(({ chore }) => chore === 'roll up counts');
+  await whileSaying(
+    '08006',
+    words,
+    async () => {
+      await api.upload('tags', [newTag()]);
+      await expect.poll(failed, { timeout: 60_000 }).not.toEqual([]);
+    },
+    { moment: 'roll up' },
+  );
+  expect(failed()[0].err).toMatchObject({ message: 'SQLSTATE 08006', worker: 'worker:5432' });
+  expect(server.log.join('\n')).not.toContain('cannot be used');
 });
