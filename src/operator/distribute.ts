@@ -66,6 +66,12 @@ export async function distributionSteps(
   return [...steps, ...left.map((name) => `select truncate_local_data_after_distributing_table('${name}')`)];
 }
 
+/** Logins of analysts that see nothing on a cluster: Citus reads the tables of a view with the rights of who asks. */
+export async function boundAnalysts(coordinator: Coordinator): Promise<string[]> {
+  const { rows } = await coordinator.query<{ login: string }>('select login::text from analysts order by 1');
+  return rows.map(({ login }) => login);
+}
+
 /** The tables, distributed or about to be, that have rows on the coordinator, partitions included. */
 async function tablesWithLocalRows(
   coordinator: Coordinator,
