@@ -4,11 +4,12 @@ import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, inject, it } from 'vitest';
 import { embeddedBinaries, type LocalPostgres, startLocalPostgres } from '../../src/cli/local-postgres.ts';
 import { type Api, apiOf } from '../support/api.ts';
 import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
 import { type Change, FeedCopy, followFeed, readFeed } from '../support/change-feed.ts';
+import { createTestDatabase } from '../support/database.ts';
 import { freePort } from '../support/free-port.ts';
 import { type LocalPostmaster, localPostmaster } from '../support/local-postmaster.ts';
 import { many, newShop, newTag, newTransaction } from '../support/new-records.ts';
@@ -26,8 +27,8 @@ const killEveryMs = 2_500;
 const uploaders = 8;
 const types = ['tags', 'shops', 'transactions', 'interactions'];
 
-let folder: string;
-let postgres: LocalPostgres;
+let folder: string | undefined;
+let postgres: LocalPostgres | undefined;
 let postmaster: LocalPostmaster | undefined;
 let databaseUrl: string;
 let key: string;
@@ -35,19 +36,23 @@ let port: string;
 let server: BuiltServer;
 let isOver = false;
 
-beforeAll(async () => {
+/** A PostgreSQL of its own, since it is killed. Of a Citus cluster, which others use too, only the service is. */
+async function startDatabase(): Promise<string> {
+  if (inject('citus') !== null) return createTestDatabase();
   folder = mkdtempSync(join(tmpdir(), 'intake-feed-'));
   chmodSync(folder, 0o755);
   // What a killed PostgreSQL has written stays with the system.
   postgres = await startLocalPostgres(folder, embeddedBinaries(), { fsync: 'off' });
-  databaseUrl = postgres.url('postgres');
-  await runCommand(['migrate'], { DATABASE_URL: databaseUrl });
-  const { password } = new URL(databaseUrl);
-  await queryDatabase(
-    databaseUrl,
-    `create role intake_test login password '${password}' in role intake_serve`,
-  );
-  postmaster = await localPostmaster(databaseUrl);
+  const url = postgres.url('postgres');
+  await runCommand(['migrate'], { DATABASE_URL: url });
+  const { password } = new URL(url);
+  await queryDatabase(url, `create role intake_test login password '${password}' in role intake_serve`);
+  postmaster = await localPostmaster(url);
+  return url;
+}
+
+beforeAll(async () => {
+  databaseUrl = await startDatabase();
   port = String(await freePort());
   server = await startBuiltServer({ DATABASE_URL: databaseUrl, PORT: port });
   key = await server.createKey('acme');
@@ -56,7 +61,7 @@ afterAll(async () => {
   await server?.stop();
   await postmaster?.kill();
   await postgres?.stop();
-  rmSync(folder, { recursive: true, force: true });
+  if (folder) rmSync(folder, { recursive: true, force: true });
 });
 
 /** Kills the process, or the database, and starts it again. */

@@ -8,6 +8,7 @@ import { createTestDatabase } from '../support/database.ts';
 import { startFreezablePostgres } from '../support/freezable-postgres.ts';
 import { expectInTime } from '../support/in-time.ts';
 import { many } from '../support/new-records.ts';
+import { countWaiting } from '../support/query-database.ts';
 
 /** A process in which nothing is stored any more is not ready, and says why; a busy one is ready. */
 
@@ -68,11 +69,7 @@ async function inScene(env: Record<string, string>, play: (scene: Scene) => Prom
           await client.query('rollback');
         };
       },
-      async sessionsWaiting() {
-        const { rows } = await client.query(`select from pg_locks where not granted and database =
-          (select oid from pg_database where datname = current_database())`);
-        return rows.length;
-      },
+      sessionsWaiting: () => countWaiting(databaseUrl),
     });
   } finally {
     await client.end();
