@@ -14,6 +14,10 @@ export interface Bench {
   readonly connections: number;
   /** How long a measurement takes that is bounded by time. */
   readonly seconds: number;
+  /** Whether it is the run that a change must pass, where every second counts. */
+  readonly quick: boolean;
+  /** Where to write the costs that were measured, for `intake-server plan --costs`. */
+  readonly save: string | undefined;
   progress(what: string): void;
 }
 

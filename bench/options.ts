@@ -10,6 +10,7 @@ export interface Options {
   readonly seconds: number;
   readonly json: string | undefined;
   readonly plot: string | undefined;
+  readonly save: string | undefined;
 }
 
 /** A mistake in the command line; the message is all there is to say. */
@@ -38,7 +39,8 @@ ${list.join('\n')}
   --quick          a few cases at small sizes; fails if one falls below its floor
   --all            the long cases too
   --json FILE      writes everything that was measured
-  --plot FILE      draws the ratios as SVG`;
+  --plot FILE      draws the ratios as SVG
+  --save FILE      of the case costs: writes them for intake-server plan --costs FILE`;
 }
 
 /** Undefined where help is asked for. */
@@ -51,8 +53,11 @@ export function readOptions(args: string[], all: readonly Case[]): Options | und
     if (Number.isInteger(read) && read > 0) return read;
     throw new UsageError(`--${name} must be a whole number above 0, not "${values[name]}"`);
   };
+  const cases = selectCases(positionals, all, values);
+  if (values.save !== undefined && !cases.some(({ name }) => name === 'costs'))
+    throw new UsageError('--save is for the case costs; name it: npm run bench -- costs --save FILE');
   return {
-    cases: selectCases(positionals, all, values),
+    cases,
     quick: values.quick,
     rounds: number('rounds'),
     rows: number('rows'),
@@ -60,6 +65,7 @@ export function readOptions(args: string[], all: readonly Case[]): Options | und
     seconds: number('seconds'),
     json: values.json,
     plot: values.plot,
+    save: values.save,
   };
 }
 
@@ -67,7 +73,7 @@ function parse(args: string[]) {
   const text = { type: 'string' } as const;
   const flag = { type: 'boolean', default: false } as const;
   const options = {
-    ...{ rounds: text, rows: text, connections: text, seconds: text, json: text, plot: text },
+    ...{ rounds: text, rows: text, connections: text, seconds: text, json: text, plot: text, save: text },
     ...{ quick: flag, all: flag, help: flag },
   };
   try {

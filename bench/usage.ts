@@ -1,3 +1,6 @@
+import { numberForAll } from '../src/changes/old-changes.ts';
+import { readConfig } from '../src/config.ts';
+import { createPool } from '../src/postgres/pool.ts';
 import type { Bench } from './case.ts';
 import { cpuSecondsOfEach } from './cpu-time.ts';
 
@@ -10,29 +13,68 @@ export interface Usage {
   readonly recordKeys: number;
   readonly interactions: number;
   readonly receipts: number;
+  readonly changes: number;
 }
 
-/** On empty tables, of which the pages that they have even so do not count. */
+/**
+ * On empty tables, of which the pages that they have even so do not count. The changes are numbered when the work is done,
+ * as maintenance does every ten seconds: its log counts, and its CPU does not, for that depends on how many come together.
+ */
 export async function usageOf(bench: Bench, work: () => Promise<unknown>): Promise<Usage> {
-  await bench.cluster.clean('transactions', 'interactions', 'receipts', 'receipt_batches');
-  const before = await readings(bench);
+  await bench.cluster.clean('transactions', 'interactions', 'receipts', 'receipt_batches', 'changes');
+  const before = { ...(await readings(bench)), wal: await walPosition(bench.cluster) };
   await work();
   const after = await readings(bench);
-  const names = Object.keys(before) as (keyof Usage)[];
-  return Object.fromEntries(names.map((name) => [name, after[name] - before[name]])) as unknown as Usage;
+  await numberChanges(bench);
+  const all = { ...after, wal: await walPosition(bench.cluster) };
+  const names = Object.keys(all) as (keyof Usage)[];
+  return Object.fromEntries(names.map((name) => [name, all[name] - before[name]])) as unknown as Usage;
 }
 
-async function readings(bench: Bench): Promise<Usage> {
+async function readings(bench: Bench): Promise<Omit<Usage, 'wal'>> {
   const cpu = cpuSecondsOfEach(bench);
   const [sizes = {}] = await bench.cluster.query<Record<string, string>>(
-    `select pg_current_wal_lsn() - '0/0' as wal,
-            pg_table_size('transactions') as records,
+    `select pg_table_size('transactions') as records,
             pg_indexes_size('transactions') as "recordKeys",
             ${totalSize('interactions')} as interactions,
-            ${totalSize('receipts')} + ${totalSize('receipt_batches')} as receipts`,
+            ${totalSize('receipts')} + ${totalSize('receipt_batches')} as receipts,
+            ${totalSize('changes')} as changes`,
   );
   const bytes = Object.fromEntries(Object.entries(sizes).map(([name, size]) => [name, Number(size)]));
-  return { ...cpu, ...(bytes as Omit<Usage, keyof typeof cpu>) };
+  return { ...cpu, ...(bytes as Omit<Usage, keyof typeof cpu | 'wal'>) };
+}
+
+async function walPosition(cluster: Bench['cluster']): Promise<number> {
+  const [row] = await cluster.query<{ bytes: string }>(`select pg_current_wal_lsn() - '0/0' as bytes`);
+  return Number(row?.bytes);
+}
+
+async function numberChanges({ cluster }: Bench): Promise<void> {
+  const pool = createPool(readConfig({ DATABASE_URL: cluster.url }), () => {});
+  try {
+    await numberForAll(pool);
+  } finally {
+    await pool.end();
+  }
+}
+
+/**
+ * Takes the lease of maintenance meanwhile: whatever it did would fall on one measurement and not on the next. The service
+ * notices when it would renew the lease, which is during the warm-up.
+ */
+export async function withoutMaintenance<T>({ cluster }: Bench, work: () => Promise<T>): Promise<T> {
+  const leaseFor = (period: string) =>
+    cluster.query(
+      `insert into leases (name, holder, ends_at) values ('maintenance', gen_random_uuid(), now() + $1::interval)
+       on conflict (name) do update set holder = excluded.holder, ends_at = excluded.ends_at`,
+      [period],
+    );
+  await leaseFor('1 day');
+  try {
+    return await work();
+  } finally {
+    await leaseFor('0 seconds');
+  }
 }
 
 function totalSize(parent: string): string {
@@ -48,7 +90,7 @@ const dayMs = 24 * 3_600_000;
 export async function indexingUsage({
   cluster,
   service,
-}: Bench): Promise<{ postgres: number; bytes: number }> {
+}: Bench): Promise<{ postgres: number; wal: number; bytes: number }> {
   const [day] = await cluster.query<{ name: string }>(
     `select name from interaction_partitions
      where uuid_floor(now() - interval '2 days') >= first_id and uuid_floor(now() - interval '2 days') < end_id`,
@@ -74,13 +116,18 @@ export async function indexingUsage({
   const rows = Number((await cluster.query<{ count: string }>(`select count(*) from ${day.name}`))[0]?.count);
   const bytes = () =>
     cluster.query<{ size: string }>('select pg_indexes_size($1::regclass) as size', [day.name]);
-  const before = { cpu: cpuSecondsOfEach({ cluster, service }), size: Number((await bytes())[0]?.size) };
+  const before = {
+    postgres: cpuSecondsOfEach({ cluster, service }).postgres,
+    wal: await walPosition(cluster),
+    size: Number((await bytes())[0]?.size),
+  };
   for (let isBuilt = true; isBuilt; ) {
     const [built] = await cluster.query<{ built: boolean }>('select index_interaction_partition() as built');
     isBuilt = built?.built === true;
   }
   return {
-    postgres: (cpuSecondsOfEach({ cluster, service }).postgres - before.cpu.postgres) / rows,
+    postgres: (cpuSecondsOfEach({ cluster, service }).postgres - before.postgres) / rows,
+    wal: ((await walPosition(cluster)) - before.wal) / rows,
     bytes: (Number((await bytes())[0]?.size) - before.size) / rows,
   };
 }

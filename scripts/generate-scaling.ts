@@ -2,11 +2,11 @@ import { readFileSync } from 'node:fs';
 import { planFor } from '../src/cli/plan.ts';
 import { writeOrCheck } from './write-or-check.ts';
 
-/** What `plan` answers in docs/scaling.md; the page itself says what it is asked. */
+/** What `plan` answers in docs/scaling.md; the page itself says what it is asked, each time. */
 const page = readFileSync(new URL('../docs/scaling.md', import.meta.url), 'utf8');
 
 const withAnswer = page.replace(
-  /(^node dist\/main\.js plan (.*)\n```\n\n```text\n)[^`]*/m,
+  /(^node dist\/main\.js plan (.*)\n```\n\n```text\n)[^`]*/gm,
   (_, before: string, args: string) => `${before}${planFor(args.split(' '))}\n`,
 );
 

@@ -1,99 +1,111 @@
-import { planCapacity } from '../../src/cli/capacity.ts';
-import { measuredCosts as costs } from '../../src/cli/measured-costs.ts';
+import { assumed, type DiskPart, planCapacity } from '../../src/cli/capacity.ts';
+import type { Costs } from '../../src/cli/costs.ts';
 import { type Bench, type Case, type Comparison, ratiosOf } from '../case.ts';
-import { sendAtRate, withConnections } from '../http-load.ts';
-import { expectRecorded, interactionRequests } from '../interactions.ts';
-import { storeReferences } from '../tables.ts';
-import { countOutcomes, uploadRequests } from '../upload.ts';
-import { type Usage, usageOf } from '../usage.ts';
+import { interactionsOfOne, interactionTask, type Task, uploadTask, usageOfEach } from '../cost-tasks.ts';
+import { costsOf, smallUpload, wholeBatch } from '../costs-of.ts';
+import { type Usage, withoutMaintenance } from '../usage.ts';
 
-/** Half of a core for the service: what two cores carry beside PostgreSQL and the one that sends. */
+/**
+ * Half of a core for the service: what two cores carry beside PostgreSQL and the one that sends. Neither the size of its
+ * uploads nor its rate of interactions is one whose costs are measured: `plan` has to come to them from those around.
+ */
 const demand = {
-  recordsPerSecond: 10_000,
-  recordsPerRequest: 1_000,
-  interactionsPerSecond: 2_000,
+  recordsPerSecond: 3_000,
+  recordsPerRequest: 100,
+  interactionsPerSecond: 1_400,
   organisations: 1,
   retentionDays: 1,
 };
-const items = 5_000;
+const uploadsPerSecond = { small: 100, whole: 10 };
+const rates = { slow: 1_000, fast: 2_000 };
 const within = 1.2;
-/** Of the CPU: another machine may be half as fast, and a busy one takes longer for everything. */
-const cpuFloor = 0.2;
-/** Of bytes, which are the same everywhere but for the pages that PostgreSQL adds ahead when several wait for one. */
-const bytesFloor = 0.5;
+/** A short run on a busy machine can be far off, even with its own costs. */
+const floor = 0.5;
 
-/** Uploads and interactions together at a steady rate, and what `intake-server plan` says of it. */
+/** The costs are measured in the same rounds as the load: between hours they differ twofold on a shared machine. */
 export const plan: Case = {
   name: 'plan',
-  what: `what intake-server plan says of ${demand.recordsPerSecond} records and ${demand.interactionsPerSecond} interactions a second against what they take`,
+  what: `what intake-server plan says of ${demand.recordsPerSecond} records and ${demand.interactionsPerSecond} interactions a second, from costs measured here, against what they take`,
   quick: true,
   async run(bench) {
-    const { cluster, tenant, seconds, rounds } = bench;
-    for (const type of ['shops', 'customers'] as const)
-      await storeReferences(cluster, [tenant.organisationId], type, items);
     bench.progress('preparing bodies');
-    const load = loadOf(bench);
-    const used: Usage[] = [];
-    for (let round = 0; round <= rounds; round++) {
-      bench.progress(round === 0 ? 'warm-up' : `round ${round} of ${rounds}`);
-      const usage = await usageOf(bench, load);
-      if (round > 0) used.push(usage);
-    }
-    const { service, postgres, disk } = planCapacity(demand);
-    const planned = (name: string) => (disk.find((part) => part.name === name)?.perDay ?? 0) / 86_400;
-    // What comes when a day is over is not part of it: `costs` measures that.
-    const { interactionsPerSecond: each } = demand;
-    const now = {
-      cores: postgres.cores - each * costs.indexing * 1e-6,
-      bytes: each * costs.stored.interaction.written,
-    };
-    const compare = comparing(used.map(perSecondIn(seconds)));
-    return [
-      compare('service', 'cores', service.cores, cpuFloor),
-      compare('postgres', 'cores', now.cores, cpuFloor),
-      compare('records', 'bytes/s', planned('records'), bytesFloor),
-      compare('interactions', 'bytes/s', now.bytes, bytesFloor),
-      compare('wal', 'bytes/s', planned('WAL archive'), bytesFloor),
-    ];
+    const tasks = await tasksOf(bench);
+    const rounds: Record<TaskName, Usage>[] = [];
+    await withoutMaintenance(bench, async () => {
+      for (let round = 0; round <= bench.rounds; round++) {
+        bench.progress(round === 0 ? 'warm-up' : `round ${round} of ${bench.rounds}`);
+        const used: [string, Usage][] = [];
+        for (const [name, task] of Object.entries(tasks)) used.push([name, await usageOfEach(bench, task)]);
+        if (round > 0) rounds.push(Object.fromEntries(used) as Record<TaskName, Usage>);
+      }
+    });
+    const taken = rounds.map(({ mixed }) => takenPerSecond(mixed));
+    const planned = rounds.map((used) => plannedPerSecond(costsIn(used)));
+    return parts.map(([part, unit]): Comparison => {
+      const bare = taken.map((figures) => figures[part]);
+      const intake = planned.map((figures) => figures[part]);
+      const ratios = ratiosOf(intake, bare);
+      return { name: `plan, ${part}`, yardstick: 'as measured', unit, bare, intake, ratios, within, floor };
+    });
   },
 };
 
-function loadOf(bench: Bench): () => Promise<unknown> {
-  const { tenant, service, seconds } = bench;
-  const { recordsPerSecond, recordsPerRequest: perBody, interactionsPerSecond } = demand;
-  const count = recordsPerSecond * seconds;
-  const uploads = uploadRequests(bench, { type: 'transactions', count, seed: 7, perBody });
-  const interactions = interactionRequests(tenant, items);
-  const uploadsAt = { perSecond: recordsPerSecond / perBody, seconds };
-  const interactionsAt = { perSecond: interactionsPerSecond, seconds };
-  return () =>
-    withConnections(service.port, 4, (uploaders) =>
-      withConnections(service.port, 64, (clients) =>
-        Promise.all([
-          sendAtRate(uploaders, uploads, uploadsAt, (answer) => countOutcomes([answer])),
-          sendAtRate(clients, interactions, interactionsAt, expectRecorded),
-        ]),
-      ),
-    );
+type TaskName = 'small' | 'slow' | 'mixed' | 'whole' | 'fast';
+
+/** In this order the load lies between its costs, and uploads never pause for so long that threads for them end. */
+async function tasksOf(bench: Bench): Promise<Record<TaskName, Task>> {
+  const seconds = bench.quick ? 1 : bench.seconds;
+  const { recordsPerSecond, recordsPerRequest: perBody, interactionsPerSecond: perSecond } = demand;
+  const requests = await interactionsOfOne(bench);
+  const uploads = (size: number, rate: number) =>
+    uploadTask(bench, { perBody: size, perSecond: rate, seconds });
+  const interactions = (rate: number) => interactionTask(bench, requests, { perSecond: rate, seconds });
+  const together = [uploads(perBody, recordsPerSecond / perBody), interactions(perSecond)];
+  return {
+    small: uploads(smallUpload, uploadsPerSecond.small),
+    slow: interactions(rates.slow),
+    mixed: { each: seconds, work: () => Promise.all(together.map(({ work }) => work())) },
+    whole: uploads(wholeBatch, uploadsPerSecond.whole),
+    fast: interactions(rates.fast),
+  };
 }
 
-/** By the seconds it should have taken: falling behind does not make the work less. */
-function perSecondIn(seconds: number): (usage: Usage) => Usage {
-  return (usage) => ({
-    ...usage,
-    service: usage.service / seconds,
-    postgres: usage.postgres / seconds,
-    records: (usage.records + usage.recordKeys) / seconds,
-    interactions: usage.interactions / seconds,
-    wal: usage.wal / seconds,
-  });
+/** What comes when a day is over is not part of the load: `costs` measures that. */
+const nothing = { postgres: 0, wal: 0, bytes: 0 };
+
+function costsIn({ small, whole, slow, fast }: Record<TaskName, Usage>): Costs {
+  const interactions = [
+    { perSecond: rates.slow, one: slow, many: slow },
+    { perSecond: rates.fast, one: fast, many: fast },
+  ];
+  return costsOf({ small, whole, interactions, indexing: nothing }, 'here');
 }
 
-function comparing(used: readonly Usage[]) {
-  return (part: keyof Usage, unit: string, planned: number, floor: number): Comparison => {
-    const bare = used.map((usage) => usage[part]);
-    const intake = bare.map(() => planned);
-    const ratios = ratiosOf(intake, bare);
-    return { name: `plan, ${part}`, yardstick: 'as measured', unit, bare, intake, ratios, within, floor };
+const parts = [
+  ['service', 'cores'],
+  ['postgres', 'cores'],
+  ['records', 'bytes/s'],
+  ['interactions', 'bytes/s'],
+  ['changes', 'bytes/s'],
+  ['wal', 'bytes/s'],
+] as const;
+
+type Figures = Readonly<Record<(typeof parts)[number][0], number>>;
+
+function takenPerSecond({ records, recordKeys, ...others }: Usage): Figures {
+  return { ...others, records: records + recordKeys };
+}
+
+function plannedPerSecond(costs: Costs): Figures {
+  const { service, postgres, disk } = planCapacity(demand, costs);
+  const bytes = (name: DiskPart['name']) =>
+    (disk.find((part) => part.name === name)?.perDay ?? Number.NaN) / 86_400;
+  return {
+    service: service.cores,
+    postgres: postgres.cores,
+    records: bytes('records'),
+    interactions: bytes('interactions'),
+    changes: bytes('change log') / assumed.deadRows,
+    wal: bytes('WAL archive'),
   };
 }

@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest';
 import { assumed, type Demand, interactionCost, planCapacity, recordCost } from './capacity.ts';
+import type { InteractionCost } from './costs.ts';
 import { measuredCosts as costs } from './measured-costs.ts';
 
 const small: Demand = {
@@ -94,12 +95,49 @@ it('a record in a small upload carries more of what an upload costs', () => {
 });
 
 it('an interaction costs what was measured at its rate, and something between at rates between', () => {
-  for (const { perSecond, one } of costs.interactions) expect(interactionCost(perSecond, 1)).toEqual(one);
-  const [slow, fast] = [costs.interactions[1], costs.interactions[2]];
-  const between = interactionCost(1_000, 1).service;
-  expect(between).toBeLessThan(slow.one.service);
-  expect(between).toBeGreaterThan(fast.one.service);
-  expect(interactionCost(0, 1)).toEqual(costs.interactions[0].one);
+  const parts = ['service', 'postgres', 'wal', 'changes'] as const;
+  for (const { perSecond, one } of costs.interactions)
+    for (const part of parts) expect(interactionCost(perSecond, 1)[part]).toBeCloseTo(one[part]);
+  const [first, slow, fast] = costs.interactions as [InteractionCost, InteractionCost, InteractionCost];
+  for (const part of parts) {
+    const between = interactionCost(Math.sqrt(slow.perSecond * fast.perSecond), 1)[part];
+    expect(between).toBeCloseTo(Math.sqrt(slow.one[part] * fast.one[part]));
+  }
+  expect(interactionCost(0, 1)).toEqual(first.one);
   expect(interactionCost(1e6, 1)).toEqual(costs.interactions.at(-1)?.one);
-  expect(interactionCost(2_000, 1e6).postgres).toBeCloseTo(fast.many.postgres, 1);
+  expect(interactionCost(fast.perSecond, 1e6).postgres).toBeCloseTo(fast.many.postgres, 1);
+});
+
+it('interactions share more commits in a process that is busy with uploads', () => {
+  const interactions = { ...small, recordsPerSecond: 0, interactionsPerSecond: 200 };
+  const uploads = { ...small, recordsPerSecond: 5_000, interactionsPerSecond: 0 };
+  const both = { ...uploads, interactionsPerSecond: 200 };
+  const cores = (demand: Demand) => planCapacity(demand).service.cores;
+  expect(planCapacity(both).service.processes).toBe(1);
+  expect(cores(both)).toBeLessThan(cores(interactions) + cores(uploads));
+  expect(cores(both)).toBeGreaterThan(cores(uploads));
+});
+
+it('the change log takes disk for as long as it is kept, and more where fewer interactions share a row of it', () => {
+  const log = (demand: Partial<Demand>) =>
+    planCapacity({ ...small, ...demand }).disk.find(({ name }) => name === 'change log')?.kept ?? 0;
+  const eightDays = log({ retentionDays: 8 });
+  expect(log({ retentionDays: 4 })).toBeCloseTo(eightDays / 2);
+  expect(log({ retentionDays: 80 })).toBe(eightDays);
+  const many = { interactionsPerSecond: 2_000, organisations: 1e6 };
+  expect(log(many)).toBeGreaterThan(log({ ...many, organisations: 1 }));
+});
+
+it('other costs give another plan', () => {
+  const demand = { ...small, recordsPerSecond: 10_000, interactionsPerSecond: 0 };
+  const twice = { ...costs.record, service: 2 * costs.record.service + costs.upload.service / 1_000 };
+  const { service } = planCapacity(demand, { ...costs, record: twice });
+  expect(service.cores).toBeCloseTo(2 * planCapacity(demand).service.cores);
+});
+
+it('a load for a million processes is planned at once', () => {
+  const dear = { ...costs.record, service: 1e9 };
+  const { service } = planCapacity({ ...small, recordsPerSecond: 1e6 }, { ...costs, record: dear });
+  expect(service.cores).toBeLessThanOrEqual(service.processes * assumed.coreShareMax * 1.000001);
+  expect(service.processes).toBeGreaterThan(1e9);
 });

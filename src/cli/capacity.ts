@@ -1,6 +1,7 @@
 import { limits } from '../limits.ts';
 import { settings } from '../settings.ts';
-import { measuredCosts as costs } from './measured-costs.ts';
+import type { Cost, CostPart, Costs, InteractionCost } from './costs.ts';
+import { measuredCosts } from './measured-costs.ts';
 
 /** The load to plan for. */
 export interface Demand {
@@ -36,7 +37,7 @@ export interface Capacity {
 }
 
 export interface DiskPart {
-  readonly name: string;
+  readonly name: 'records' | 'interactions' | 'receipts' | 'change log' | 'WAL archive';
   readonly perDay: number;
   readonly days: number;
   readonly kept: number;
@@ -57,6 +58,8 @@ export const assumed = {
   shards: 32,
   /** How long the write-ahead log is kept beside base backups. */
   walKeptDays: 7,
+  /** Numbering a change leaves a dead row, until autovacuum comes when a fifth of the rows are dead. */
+  deadRows: 1.2,
 } as const;
 
 const secondsPerDay = 86_400;
@@ -69,10 +72,10 @@ const connectionsForData = settings.databaseConnectionsMax[1].fallback + limits.
 const connectionsPerProcess =
   connectionsForData + limits.keyConnectionsMax + limits.maintenanceConnectionsMax + 1;
 
-export function planCapacity(demand: Demand): Capacity {
-  const disk = diskOf(demand);
-  const service = serviceOf(demand);
-  const { uploads, interactions } = coresFor(demand, service.processes, 'postgres');
+export function planCapacity(demand: Demand, costs: Costs = measuredCosts): Capacity {
+  const service = serviceOf(demand, costs);
+  const disk = diskOf(demand, costs, service.processes);
+  const { uploads, interactions } = coresFor(demand, costs, service.processes, 'postgres');
   const connections = service.processes * connectionsPerProcess;
   const isPooled = connections > assumed.sessionsMax;
   const cores = (uploads + interactions) * (isPooled ? costs.throughPooler : 1);
@@ -102,35 +105,51 @@ function stageOf(isSpread: boolean, isPooled: boolean, processes: number): Stage
 }
 
 /** One process per core: its event loop is saturated before its other threads. */
-function serviceOf(demand: Demand): Capacity['service'] {
+function serviceOf(demand: Demand, costs: Costs): Capacity['service'] {
   const coresOf = (processes: number) => {
-    const { uploads, interactions } = coresFor(demand, processes, 'service');
+    const { uploads, interactions } = coresFor(demand, costs, processes, 'service');
     return uploads + interactions;
   };
   // The more processes share the interactions, the fewer share a commit, so the total CPU grows with each process.
   let processes = 1;
-  while (coresOf(processes) > processes * assumed.coreShareMax) processes++;
+  for (let needed = 1; needed > 0; ) {
+    needed = Math.ceil(coresOf(processes) / assumed.coreShareMax) - processes;
+    processes += Math.max(0, needed);
+  }
   return { cores: coresOf(processes), processes };
 }
 
-function coresFor(demand: Demand, processes: number, part: Part): { uploads: number; interactions: number } {
-  const { recordsPerSecond, recordsPerRequest, interactionsPerSecond, organisations } = demand;
-  const interaction = interactionCost(interactionsPerSecond / processes, organisations);
+function coresFor(
+  demand: Demand,
+  costs: Costs,
+  processes: number,
+  part: 'service' | 'postgres',
+): { uploads: number; interactions: number } {
+  const { recordsPerSecond, recordsPerRequest, interactionsPerSecond } = demand;
+  const interaction = interactionCostIn(demand, costs, processes)[part];
+  const indexing = part === 'postgres' ? costs.indexing.postgres : 0;
   return {
-    uploads: micro * recordsPerSecond * recordCost(recordsPerRequest)[part],
-    interactions:
-      micro * interactionsPerSecond * (interaction[part] + (part === 'postgres' ? costs.indexing : 0)),
+    uploads: micro * recordsPerSecond * recordCost(recordsPerRequest, costs)[part],
+    interactions: micro * interactionsPerSecond * (interaction + indexing),
   };
 }
 
-type Part = 'service' | 'postgres';
+/** Interactions that arrive while their process is busy with uploads are written together, as if they came faster. */
+function interactionCostIn(demand: Demand, costs: Costs, processes: number): Cost {
+  const { recordsPerSecond, recordsPerRequest, interactionsPerSecond, organisations } = demand;
+  const uploadCores = micro * recordsPerSecond * recordCost(recordsPerRequest, costs).service;
+  const busyShare = Math.min(uploadCores / processes, assumed.coreShareMax);
+  return interactionCost(interactionsPerSecond / processes / (1 - busyShare), organisations, costs);
+}
 
-/** Microseconds of CPU per record, in uploads of `recordsPerRequest`. */
-export function recordCost(recordsPerRequest: number): Record<Part, number> {
-  const { upload, record } = costs;
+/** What a record costs in uploads of `recordsPerRequest`. */
+export function recordCost(recordsPerRequest: number, { upload, record }: Costs = measuredCosts): Cost {
+  const perBatch = batchesIn(recordsPerRequest) / recordsPerRequest;
   return {
     service: record.service + upload.service / recordsPerRequest,
-    postgres: record.postgres + (upload.postgres * batchesIn(recordsPerRequest)) / recordsPerRequest,
+    postgres: record.postgres + upload.postgres * perBatch,
+    wal: record.wal + upload.wal * perBatch,
+    changes: record.changes + upload.changes * perBatch,
   };
 }
 
@@ -139,25 +158,29 @@ function batchesIn(recordsPerRequest: number): number {
 }
 
 /**
- * Microseconds of CPU per interaction when one process takes `rate` a second. Interpolated between measured rates by
- * the logarithm of the rate, and between one organisation and many by how many share a flush.
+ * What an interaction costs when one process takes `rate` a second. Between measured rates the cost is taken for a power of
+ * the rate: how many share a commit grows with the rate, and the rest is divided among them. Between one organisation and
+ * many it follows how many share a flush.
  */
-export function interactionCost(rate: number, organisations: number): Record<Part, number> {
+export function interactionCost(rate: number, organisations: number, costs: Costs = measuredCosts): Cost {
   const { interactions: measured } = costs;
   const next = measured.findIndex(({ perSecond }) => perSecond >= rate);
-  const above = measured.at(next) as Measured; // The last one, at(-1), if none is above.
-  const below = next <= 0 ? above : (measured[next - 1] as Measured);
+  const above = measured.at(next) as InteractionCost; // The last one, at(-1), if none is above.
+  const below = next <= 0 ? above : (measured[next - 1] as InteractionCost);
   const way =
     below === above ? 0 : Math.log(rate / below.perSecond) / Math.log(above.perSecond / below.perSecond);
   const apart = apartness(organisations);
-  const costOf = (part: Part) => {
-    const at = ({ one, many }: Measured) => one[part] + apart * (many[part] - one[part]);
-    return at(below) + way * (at(above) - at(below));
+  const costOf = (part: CostPart) => {
+    const at = ({ one, many }: InteractionCost) => one[part] + apart * (many[part] - one[part]);
+    return at(below) * (at(above) / at(below)) ** way;
   };
-  return { service: costOf('service'), postgres: costOf('postgres') };
+  return {
+    service: costOf('service'),
+    postgres: costOf('postgres'),
+    wal: costOf('wal'),
+    changes: costOf('changes'),
+  };
 }
-
-type Measured = (typeof costs.interactions)[number];
 
 /** 0 if all interactions of a flush belong to one organisation and share a statement, 1 if each has its own. */
 function apartness(organisations: number): number {
@@ -166,26 +189,32 @@ function apartness(organisations: number): number {
   return (different - 1) / (rows - 1);
 }
 
-function diskOf(demand: Demand): { parts: readonly DiskPart[]; kept: number } {
+function diskOf(
+  demand: Demand,
+  costs: Costs,
+  processes: number,
+): { parts: readonly DiskPart[]; kept: number } {
   const { recordsPerSecond, recordsPerRequest, interactionsPerSecond, retentionDays } = demand;
   const { record, interaction, receipt } = costs.stored;
   const batches = (recordsPerSecond / recordsPerRequest) * batchesIn(recordsPerRequest);
-  const part = (name: string, bytesPerSecond: number, days: number) => {
+  const ofRecord = recordCost(recordsPerRequest, costs);
+  const ofInteraction = interactionCostIn(demand, costs, processes);
+  const both = (part: 'wal' | 'changes') =>
+    recordsPerSecond * ofRecord[part] + interactionsPerSecond * ofInteraction[part];
+  const part = (name: DiskPart['name'], bytesPerSecond: number, daysKept: number) => {
     const perDay = bytesPerSecond * secondsPerDay;
+    const days = Math.min(retentionDays, daysKept);
     return { name, perDay, days, kept: perDay * days };
   };
-  const receiptDays = Math.min(retentionDays, limits.receiptsKeptDays + 7); // Dropped by the week.
   const tables = [
     part('records', recordsPerSecond * (record.table + record.key), retentionDays),
     part('interactions', interactionsPerSecond * (interaction.written + interaction.indexes), retentionDays),
-    part('receipts', batches * receipt, receiptDays),
+    part('receipts', batches * receipt, limits.receiptsKeptDays + 7), // Dropped by the week.
+    part('change log', both('changes') * assumed.deadRows, limits.changesKeptDays + 1), // Dropped by the day.
   ];
-  const wal =
-    recordsPerSecond * costs.wal.record +
-    batches * costs.wal.batch +
-    interactionsPerSecond * costs.wal.interaction;
+  const wal = both('wal') + interactionsPerSecond * costs.indexing.wal;
   return {
-    parts: [...tables, part('WAL archive', wal, Math.min(retentionDays, assumed.walKeptDays))],
+    parts: [...tables, part('WAL archive', wal, assumed.walKeptDays)],
     kept: tables.reduce((sum, { kept }) => sum + kept, 0),
   };
 }

@@ -74,15 +74,18 @@ Shows who did what to organisations and keys, the newest first, 100 entries by d
 
   intake-server audit --organisation acme`,
   plan: `intake-server plan --records-per-second <n> --interactions-per-second <n> --organisations <n> --retention <days>
-    [--records-per-request <n>]
+    [--records-per-request <n>] [--costs <file>]
 
 Reckons the CPU, processes, connections, memory and disk that a size takes, and the stage of docs/scaling.md that it is,
 from measured costs; what it assumes is printed too. Retention is for how many days of new data there must be room.
-Uploads hold 1,000 records each by default; small ones cost much more CPU for each record. It asks no database.
+Uploads hold 1,000 records each by default; small ones cost much more CPU for each record. It asks no database. --costs takes
+the costs of your own machine, which npm run bench -- costs --save <file> measures in a checkout.
 
   intake-server plan --records-per-second 500 --interactions-per-second 200 --organisations 50 --retention 365
   intake-server plan --records-per-second 10 --interactions-per-second 0 --organisations 1 --retention 30 \\
-    --records-per-request 10`,
+    --records-per-request 10
+  intake-server plan --records-per-second 500 --interactions-per-second 200 --organisations 50 --retention 365 \\
+    --costs costs.json`,
   'after-restore': `intake-server after-restore --audit <file>
 intake-server after-restore --revoke-all-keys
 

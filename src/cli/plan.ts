@@ -1,6 +1,7 @@
 import { parseArgs } from 'node:util';
 import { limits } from '../limits.ts';
 import { assumed, type Capacity, type Demand, planCapacity, type Stage } from './capacity.ts';
+import { type Costs, readCosts } from './costs.ts';
 import { commandError } from './help.ts';
 import { measuredCosts } from './measured-costs.ts';
 
@@ -10,15 +11,18 @@ export async function run(args: string[]): Promise<void> {
 }
 
 export function planFor(args: string[]): string {
-  const demand = readDemand(args);
-  return planText(demand, planCapacity(demand));
+  const options = Object.fromEntries(
+    [...Object.keys(questions), 'costs'].map((name) => [name, { type: 'string' as const }]),
+  );
+  const values = parseArgs({ args, options }).values as Values;
+  const demand = readDemand(values);
+  const costs = values.costs === undefined ? measuredCosts : readCosts(values.costs, measuredCosts);
+  return planText(demand, planCapacity(demand, costs), costs);
 }
 
-function readDemand(args: string[]): Demand {
-  const options = Object.fromEntries(
-    Object.keys(questions).map((name) => [name, { type: 'string' as const }]),
-  );
-  const values = parseArgs({ args, options }).values as Partial<Record<Question, string>>;
+type Values = Partial<Record<Question | 'costs', string>>;
+
+function readDemand(values: Values): Demand {
   const read = (name: Question) => readNumber(name, values[name]);
   return {
     recordsPerSecond: read('records-per-second'),
@@ -57,7 +61,7 @@ const sections: Readonly<Record<Stage, string>> = {
   Citus: 'citus',
 };
 
-function planText(demand: Demand, capacity: Capacity): string {
+function planText(demand: Demand, capacity: Capacity, costs: Costs): string {
   const { service, postgres, stage, disk } = capacity;
   const tables = disk.filter(({ name }) => name !== 'WAL archive');
   const size = [
@@ -68,7 +72,7 @@ function planText(demand: Demand, capacity: Capacity): string {
   ];
   const needs = [
     ['Stage', `${stage}: docs/scaling.md#${sections[stage]}`],
-    ['Service', `${cores(service.cores)}; ${processesText(service.processes)}`],
+    ['Service', `${cores(service.cores)}; ${processesText(service.processes, costs)}`],
     ['PostgreSQL', `${cores(postgres.cores)}; ${machinesText(capacity)}`],
     ['', readsText(demand, capacity)],
     ['Connections', connectionsText(capacity)],
@@ -83,7 +87,7 @@ function planText(demand: Demand, capacity: Capacity): string {
       '',
     ],
   ];
-  const assumptions = assumptionsOf(capacity).map((line) => `- ${line}`);
+  const assumptions = assumptionsOf(capacity, costs).map((line) => `- ${line}`);
   return [
     `For ${size.join(', ')}:`,
     '',
@@ -96,9 +100,9 @@ function planText(demand: Demand, capacity: Capacity): string {
   ].join('\n');
 }
 
-function processesText(processes: number): string {
+function processesText(processes: number, { processBytes }: Costs): string {
   const many = processes === 1 ? '1 process (2 to restart without a gap)' : `${count(processes)} processes`;
-  return `${many} with ${bytes(measuredCosts.processBytes)} of memory each`;
+  return `${many} with ${bytes(processBytes)} of memory each`;
 }
 
 function machinesText({ stage, postgres: { machines, machinesFor, shards } }: Capacity): string {
@@ -120,16 +124,22 @@ function readsText({ recordsPerSecond }: Demand, { postgres: { keyBytes, machine
   return `up to ${count(recordsPerSecond)} random reads a second, unless ${bytes(keyBytes)} of memory hold the keys of all records${each}`;
 }
 
-function assumptionsOf({ stage }: Capacity): string[] {
-  const { measuredOn, onCitus } = measuredCosts;
+function assumptionsOf({ stage }: Capacity, costs: Costs): string[] {
+  const { measuredOn, onCitus } = costs;
+  const { reportMsPerRun, reportIntervalMs } = limits;
+  const source =
+    costs === measuredCosts
+      ? `costs of this version, measured on ${measuredOn}; --costs takes those of your machine, which npm run bench -- costs --save <file> measures in a checkout`
+      : `costs from --costs, measured on ${measuredOn}`;
   return [
-    `CPU as measured on ${measuredOn}; in a checkout, npm run bench -- plan compares it with your machine`,
+    source,
     'the rates hold day and night; for a peak, read the CPU, and for the average, the disk',
     'every record is new and has 15 fields; one that is sent again unchanged takes 0.7 of the CPU, and no disk',
     `no core is planned above ${assumed.coreShareMax * 100} %; a machine for PostgreSQL has ${assumed.coresPerMachine} cores and ${bytes(assumed.diskBytesPerMachine)}`,
     'WAL without full-page images; on a large table each record can add up to 8 kB after a checkpoint',
-    `receipts go after ${limits.receiptsKeptDays} days, by the week; Intake removes no records and no interactions`,
-    'not counted: a standby (as much again as PostgreSQL), base backups, exports and other reading',
+    `receipts go after ${limits.receiptsKeptDays} days, by the week, and the change log after ${limits.changesKeptDays} (CHANGES_KEPT_DAYS), by the day; Intake removes no records and no interactions`,
+    'not counted: a standby (as much again as PostgreSQL), base backups, readers of the change feed, exports and other reading',
+    `not counted: maintenance, which numbers changes and counts for the report on recommendations, on one connection each; the report takes about ${reportMsPerRun / 1_000} s of each ${(reportIntervalMs + reportMsPerRun) / 1_000} at most, and disk and WAL for its tables`,
     ...(stage === 'Citus'
       ? [
           `on Citus PostgreSQL takes ${onCitus.record} times the CPU for a record and ${onCitus.interaction} times for an interaction`,

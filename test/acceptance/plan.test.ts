@@ -1,11 +1,39 @@
-import { readFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
 import { runCommand } from '../support/run-command.ts';
 
 const page = readFileSync(fileURLToPath(new URL('../../docs/scaling.md', import.meta.url)), 'utf8');
 const plan = (text: string) => runCommand(['plan', ...text.split(/\s+/).filter((word) => word !== '')], {});
 const size = '--records-per-second 500000 --interactions-per-second 100000 --organisations 100000';
+
+const folder = mkdtempSync(join(tmpdir(), 'intake-plan-'));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+const cost = { service: 40, postgres: 20, wal: 500, changes: 50 };
+const costs = {
+  measuredOn: 'a machine of ours',
+  upload: { ...cost, service: 2_000 },
+  record: { ...cost, service: 10 },
+  interactions: [{ perSecond: 100, one: cost, many: cost }],
+  indexing: { postgres: 5, wal: 300 },
+  stored: { record: { table: 250, key: 50 }, interaction: { written: 250, indexes: 250 }, receipt: 1_000 },
+  processBytes: 500e6,
+  throughPooler: 1.2,
+  onCitus: { record: 1.5, interaction: 2 },
+};
+
+function changed(part: object): string {
+  return JSON.stringify({ ...costs, ...part });
+}
+
+function costsFile(text: string): string {
+  const file = join(folder, 'costs.json');
+  writeFileSync(file, text);
+  return file;
+}
 
 describe('plan', () => {
   it('answers for ten a second and for 500,000, with the stage, the needs and what it assumes', async () => {
@@ -24,7 +52,10 @@ describe('plan', () => {
     );
     for (const { stdout } of [small, large]) {
       expect(stdout).toMatch(/^Connections +(up to )?\d/m);
-      expect(stdout).toMatch(/^Assumed\n- CPU as measured on /m);
+      expect(stdout).toMatch(/^Assumed\n- costs of this version, measured on /m);
+      expect(stdout).toMatch(/^change log .* 8 days$/m);
+      expect(stdout).toMatch(/^- not counted: .*readers of the change feed/m);
+      expect(stdout).toMatch(/^- not counted: maintenance, .*report/m);
       expect(stdout).not.toMatch(/NaN|undefined|Infinity|\b1 days|\b1 organisations/);
     }
   });
@@ -37,6 +68,7 @@ describe('plan', () => {
     ['--records-per-second 500,000', /--records-per-second must be .* digits alone/],
     ['--records-per-second -1', /--records-per-second/],
     [`${size} --retention 30 --records-per-request 0`, /--records-per-request must be .* from 1 to/],
+    [`${size} --retention 30 --costs`, /--costs/],
     ['--records 10', /--records/],
     ['10', /10/],
   ])('says what is wrong with "%s"', async (text, said) => {
@@ -46,18 +78,74 @@ describe('plan', () => {
     expect(stderr).not.toMatch(/^\s+at /m);
   });
 
+  it('plans with the costs of a file, and says where they come from', async () => {
+    const file = costsFile(JSON.stringify(costs));
+    const { exitCode, stdout, stderr } = await plan(`${size} --retention 30 --costs ${file}`);
+    expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' });
+    expect(stdout).toMatch(/^Assumed\n- costs from --costs, measured on a machine of ours$/m);
+    // 500,000 records at 10 microseconds and 500 uploads at 2 ms, then 100,000 interactions at 40.
+    expect(stdout).toMatch(/^Service +10 cores; 17 processes with 500 MB/m);
+    expect(stdout).toMatch(/^records +13 TB/m);
+  });
+
+  it.each([
+    ['is not there', undefined, /cannot be read \(ENOENT\)/],
+    ['is not JSON', 'upload: 5', /it is not JSON/],
+    ['is a list', '[]', /it must be an object/],
+    ['lacks a cost', changed({ upload: { service: 1, wal: 1, changes: 1 } }), /upload\.postgres is missing/],
+    ['has a cost too many', changed({ extra: 1 }), /extra is not a cost, so remove it/],
+    ['has a text for a number', changed({ processBytes: '5' }), /processBytes must be a number above 0/],
+    ['has a cost of nothing', changed({ throughPooler: 0 }), /throughPooler must be a number above 0/],
+    ['has no rates', changed({ interactions: [] }), /interactions must be a list with an entry or more/],
+    [
+      'has rates that do not rise',
+      changed({ interactions: [...costs.interactions, ...costs.interactions] }),
+      /interactions\[1\]\.perSecond must be above the one before it/,
+    ],
+    [
+      'has a bad cost at a rate',
+      changed({ interactions: [{ ...costs.interactions[0], many: 5 }] }),
+      /interactions\[0\]\.many must be an object/,
+    ],
+    ['does not say where', changed({ measuredOn: 'a\nb' }), /measuredOn must be a line of text/],
+  ])('says what is wrong with a file of costs that %s', async (_, text, said) => {
+    const file = text === undefined ? join(folder, 'missing.json') : costsFile(text);
+    const { exitCode, stdout, stderr } = await plan(`${size} --retention 30 --costs ${file}`);
+    expect({ exitCode, stdout }).toEqual({ exitCode: 1, stdout: '' });
+    expect(stderr.split('\n')[0]).toMatch(said);
+    expect(stderr.split('\n')[0]).toContain(`npm run bench -- costs --save ${file} writes it whole`);
+    expect(stderr).not.toMatch(/^\s+at /m);
+  });
+
   it('has examples in its help that run', async () => {
     const { stdout } = await plan('--help');
     const examples = [...stdout.replaceAll('\\\n', ' ').matchAll(/^ {2}intake-server plan (.*)$/gm)];
     expect(examples.length).toBeGreaterThan(0);
-    for (const [, args = ''] of examples) expect(await plan(args)).toMatchObject({ exitCode: 0, stderr: '' });
+    const file = costsFile(JSON.stringify(costs));
+    for (const [, args = ''] of examples)
+      expect(await plan(args.replace('costs.json', file))).toMatchObject({ exitCode: 0, stderr: '' });
   });
 });
 
 describe('docs/scaling.md', () => {
   it('shows what plan prints', async () => {
-    const [, args, shown] = /^node dist\/main\.js plan (.*)\n```\n\n```text\n([^`]*)```$/m.exec(page) ?? [];
-    expect((await plan(args ?? '')).stdout).toBe(shown);
+    const shown = [...page.matchAll(/^node dist\/main\.js plan (.*)\n```\n\n```text\n([^`]*)```$/gm)];
+    expect(shown.map(([, args]) => args)).toContain(`${size} --retention 30`);
+    for (const [, args = '', text] of shown) expect((await plan(args)).stdout).toBe(text);
+  });
+
+  it('has a table of sizes with what plan answers', async () => {
+    const rows = [...page.matchAll(/^\| ([\d,]+) \| ([\d,]+) \| ([\d,]+) \| ([\d,]+) \| (.*) \|$/gm)];
+    expect(rows.length).toBeGreaterThan(3);
+    for (const [, ...cells] of rows) {
+      const [records, interactions, organisations, days, answer] = cells.map((cell) =>
+        /^[\d,]+$/.test(cell) ? cell.replaceAll(',', '') : cell,
+      );
+      const { stdout } = await plan(
+        `--records-per-second ${records} --interactions-per-second ${interactions} --organisations ${organisations} --retention ${days}`,
+      );
+      for (const part of answer?.split(' | ') ?? []) expect(stdout).toContain(part.replace(', ', '; '));
+    }
   });
 
   it('has the section that plan names for each stage', () => {
