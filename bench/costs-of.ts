@@ -1,3 +1,4 @@
+import { writeFileSync } from 'node:fs';
 import { cpus } from 'node:os';
 import type { Cost, Costs } from '../src/cli/costs.ts';
 import { measuredCosts } from '../src/cli/measured-costs.ts';
@@ -65,6 +66,11 @@ export function rounded<T>(value: T): T {
   if (Array.isArray(value)) return value.map(rounded) as T;
   if (typeof value !== 'object' || value === null) return value;
   return Object.fromEntries(Object.entries(value).map(([name, part]) => [name, rounded(part)])) as T;
+}
+
+/** For `intake-server plan --costs`. */
+export function saveCosts(file: string, costs: Costs): void {
+  writeFileSync(file, `${JSON.stringify(costs, null, 2)}\n`);
 }
 
 /** What the bench measures, as it stands in src/cli/measured-costs.ts. */

@@ -1,9 +1,14 @@
-import { readFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, it } from 'vitest';
-import { costsOf, rounded, sourceOf } from '../bench/costs-of.ts';
+import { cases } from '../bench/cases.ts';
+import { costsOf, rounded, saveCosts, sourceOf } from '../bench/costs-of.ts';
+import { readOptions } from '../bench/options.ts';
 import type { Usage } from '../bench/usage.ts';
 import { recordCost } from '../src/cli/capacity.ts';
+import { readCosts } from '../src/cli/costs.ts';
 import { measuredCosts } from '../src/cli/measured-costs.ts';
 
 const source = readFileSync(fileURLToPath(new URL('../src/cli/measured-costs.ts', import.meta.url)), 'utf8');
@@ -39,4 +44,21 @@ it('the costs of an upload and of a record give again what uploads of both sizes
   expect(inWhole.postgres).toBeCloseTo(12);
   expect(inWhole.wal).toBeCloseTo(460);
   expect(costs.stored.receipt).toBe(1_000);
+});
+
+it('plan takes the file of costs that the bench saves', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'intake-costs-'));
+  try {
+    const file = join(folder, 'costs.json');
+    saveCosts(file, measuredCosts);
+    expect(readCosts(file, measuredCosts)).toEqual(measuredCosts);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+});
+
+it('the bench saves costs only where it measures them', () => {
+  const options = (...args: string[]) => readOptions(args, cases);
+  expect(options('costs', '--save', 'costs.json')?.save).toBe('costs.json');
+  expect(() => options('plan', '--save', 'costs.json')).toThrow('--save is for the case costs');
 });

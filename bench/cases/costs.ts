@@ -1,4 +1,3 @@
-import { writeFileSync } from 'node:fs';
 import { interactionCost, recordCost } from '../../src/cli/capacity.ts';
 import type { Cost, Costs } from '../../src/cli/costs.ts';
 import { measuredCosts } from '../../src/cli/measured-costs.ts';
@@ -12,7 +11,7 @@ import {
   uploadTask,
   usageOfEach,
 } from '../cost-tasks.ts';
-import { costsOf, machineOf, rounded, smallUpload, sourceOf, wholeBatch } from '../costs-of.ts';
+import { costsOf, machineOf, rounded, saveCosts, smallUpload, sourceOf, wholeBatch } from '../costs-of.ts';
 import { indexingUsage, type Usage, usageOf, withoutMaintenance } from '../usage.ts';
 
 const organisations = 1_000;
@@ -61,7 +60,7 @@ export const costs: Case = {
       indexing,
     };
     const found = rounded(costsOf(measured, await machineOf(bench)));
-    if (bench.save !== undefined) writeFileSync(bench.save, `${JSON.stringify(found, null, 2)}\n`);
+    if (bench.save !== undefined) saveCosts(bench.save, found);
     const lines = tasks.flatMap((task) => comparisonsOf(task, used.get(task.name) ?? [], found));
     const notes = [`for src/cli/measured-costs.ts:\n${sourceOf(found)}`];
     return lines.map((line, at) => (at === lines.length - 1 ? { ...line, notes } : line));
