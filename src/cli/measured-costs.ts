@@ -5,46 +5,48 @@ import type { Costs } from './costs.ts';
  * and prints it as it stands here; paste it when the service has become slower or faster, and run `npm run generate`.
  *
  * The CPU is provisional: medians over six passes on a busy machine, three of them before the case `costs` had its
- * present form, and all of them before there was a change log. Between passes a figure varied by a third, at low rates up
- * to threefold. Bytes hardly vary.
+ * present form, and all of them before there was a change log; at 200 and 1,000 interactions a second it is interpolated.
+ * Between passes a figure varied by a third, at low rates up to threefold. The bytes of records and of interactions in
+ * their table are the same everywhere; those of log and change log for one organisation are less where a busy machine lets
+ * more interactions share a commit.
  */
 export const measuredCosts: Costs = {
   measuredOn: 'two busy virtual cores of an Intel Xeon, PostgreSQL 15, Node 24, November 2026',
-  upload: { service: 1_300, postgres: 1_080, wal: 2_320, changes: 400 },
-  record: { service: 9.5, postgres: 11.5, wal: 455, changes: 17.5 },
+  upload: { service: 1_300, postgres: 1_080, wal: 2_260, changes: 303 },
+  record: { service: 9.5, postgres: 11.5, wal: 454, changes: 17.4 },
   interactions: [
     {
       perSecond: 50,
-      one: { service: 1_630, postgres: 546, wal: 1_280, changes: 240 },
-      many: { service: 1_550, postgres: 633, wal: 1_280, changes: 240 },
+      one: { service: 1_630, postgres: 546, wal: 1_310, changes: 314 },
+      many: { service: 1_550, postgres: 633, wal: 1_940, changes: 355 },
     },
     {
       perSecond: 200,
-      one: { service: 769, postgres: 285, wal: 1_220, changes: 233 },
-      many: { service: 777, postgres: 339, wal: 1_220, changes: 233 },
+      one: { service: 769, postgres: 285, wal: 1_240, changes: 300 },
+      many: { service: 777, postgres: 339, wal: 1_950, changes: 348 },
     },
     {
       perSecond: 500,
       one: { service: 468, postgres: 185, wal: 1_180, changes: 229 },
-      many: { service: 492, postgres: 224, wal: 1_180, changes: 229 },
+      many: { service: 492, postgres: 224, wal: 1_630, changes: 289 },
     },
     {
       perSecond: 1_000,
-      one: { service: 285, postgres: 88.1, wal: 802, changes: 125 },
-      many: { service: 347, postgres: 136, wal: 1_090, changes: 229 },
+      one: { service: 285, postgres: 88.1, wal: 815, changes: 137 },
+      many: { service: 347, postgres: 136, wal: 1_540, changes: 280 },
     },
     {
       perSecond: 2_000,
       one: { service: 174, postgres: 42, wal: 545, changes: 68.3 },
-      many: { service: 245, postgres: 82, wal: 1_000, changes: 229 },
+      many: { service: 245, postgres: 82, wal: 1_460, changes: 266 },
     },
     {
       perSecond: 5_000,
-      one: { service: 173, postgres: 38, wal: 500, changes: 60 },
-      many: { service: 220, postgres: 75, wal: 1_000, changes: 229 },
+      one: { service: 173, postgres: 38, wal: 408, changes: 32.8 },
+      many: { service: 220, postgres: 75, wal: 1_350, changes: 267 },
     },
   ],
-  indexing: { postgres: 7, wal: 280 },
+  indexing: { postgres: 7, wal: 253 },
   stored: {
     record: { table: 248, key: 64 },
     interaction: { written: 254, indexes: 277 },
