@@ -22,8 +22,9 @@ const rates = { slow: 1_000, fast: 2_000 };
 /** A round must be over before the threads end that check large bodies: starting them would be counted. */
 const secondsMax = Math.floor(limits.workerIdleMs / 1_000 / 7);
 const within = 1.2;
-/** A short run on a busy machine can be far off, even with its own costs. */
-const floor = 0.5;
+/** Of the CPU: in a second on a busy machine, compiling and waking up are half of it. */
+const cpuFloor = 0.3;
+const bytesFloor = 0.5;
 
 /** The costs are measured in the same rounds as the load: between hours they differ twofold on a shared machine. */
 export const plan: Case = {
@@ -48,6 +49,7 @@ export const plan: Case = {
       const bare = taken.map((figures) => figures[part]);
       const intake = planned.map((figures) => figures[part]);
       const ratios = ratiosOf(intake, bare);
+      const floor = unit === 'cores' ? cpuFloor : bytesFloor;
       return { name: `plan, ${part}`, yardstick: 'as measured', unit, bare, intake, ratios, within, floor };
     });
   },
