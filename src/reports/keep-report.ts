@@ -75,24 +75,28 @@ async function organisationsToCount(pool: Pool): Promise<string[]> {
 /** Counts the next changes of an organisation, in one transaction; true if there may be more. */
 export function keepStep(pool: Pool, organisationId: string): Promise<boolean> {
   return retryConflicts(() =>
-    inTransaction(pool, async (client) => {
-      await client.query(`set local statement_timeout = ${limits.reportStatementMs}`);
-      const before = await lockProgress(client, organisationId);
-      const next = await nextStep(client, organisationId, before);
-      if (!next) return false;
-      const step = String(Number(before.step) + 1);
-      await countChanges(client, organisationId, step, next.changed);
-      const { number, interactions_after, transactions_after } = next.progress;
-      const moved = await client.query({
-        name: 'report: move on',
-        text: `
+    inTransaction(
+      pool,
+      async (client) => {
+        await client.query(`set local statement_timeout = ${limits.reportStatementMs}`);
+        const before = await lockProgress(client, organisationId);
+        const next = await nextStep(client, organisationId, before);
+        if (!next) return false;
+        const step = String(Number(before.step) + 1);
+        await countChanges(client, organisationId, step, next.changed);
+        const { number, interactions_after, transactions_after } = next.progress;
+        const moved = await client.query({
+          name: 'report: move on',
+          text: `
           update report_progress set step = $2, number = $3, interactions_after = $4, transactions_after = $5
           where organisation_id = $1`,
-        values: [organisationId, step, number, interactions_after, transactions_after],
-      });
-      expectRows(moved, 1, 'how far the report has come');
-      return true;
-    }),
+          values: [organisationId, step, number, interactions_after, transactions_after],
+        });
+        expectRows(moved, 1, 'how far the report has come');
+        return true;
+      },
+      'begin isolation level repeatable read',
+    ),
   );
 }
 

@@ -11,8 +11,8 @@ import {
   groupings,
   type Window,
   windowNames,
-  windows,
 } from './definitions.ts';
+import { columnOf, creditedFigures } from './sum-rows.ts';
 
 export const reportParameters: Readonly<Record<string, Field>> = {
   from: optional(
@@ -150,7 +150,7 @@ function readAsked(query: Readonly<Record<string, Scalar>>): Asked {
 const dayMs = 86_400_000;
 const bases = { r: 'recommendation', b: 'browsing' } as const;
 type Basis = keyof typeof bases;
-const summed = ['touches', 'codes', 'transactions', 'by_offer', 'revenue', 'savings'] as const;
+const summed = ['touches', ...creditedFigures] as const;
 type SumName =
   | `${Basis}_${(typeof summed)[number]}`
   | `${Basis}_students`
@@ -162,29 +162,44 @@ type SumName =
   | 'recommendation_without_service';
 type SumRow = Readonly<Record<SumName, string>> & { readonly key: string };
 
-const sumOf = (column: string, basis: string) =>
-  `coalesce(sum(${column}) filter (where basis = '${basis}'), 0)`;
-const sums = [
-  ...Object.entries(bases).flatMap(([short, basis]) =>
-    summed.map((column) => `${sumOf(column, basis)} as ${short}_${column}`),
-  ),
-  ...['transactions', 'revenue', 'savings'].map(
-    (column) => `${sumOf(column, 'transactions')} as all_${column}`,
-  ),
-  ...['service_without_recommendation', 'recommendation_without_service'].map(
-    (basis) => `${sumOf('touches', basis)} as ${basis}`,
-  ),
-].join(', ');
-const reach = `coalesce(sum(students), 0) as r_students, coalesce(sum(browsing_students), 0) as b_students,
-  coalesce(sum(recommendations), 0) as r_recommendations`;
-
 const firstDay = `date '2000-01-01' + $2::integer`;
 const endDay = `date '2000-01-01' + $3::integer`;
 
+const sumOf = (column: string, basis: string) =>
+  `coalesce(sum(${column}) filter (where basis = '${basis}'), 0)`;
+
+/**
+ * Who was there on the days of a range, each counted on the first of them: less those whose last day before is in the range
+ * too. By day, each day is a range of its own.
+ */
+const distinctOf = (subject: 'student' | 'recommendation', grouping: Grouping | 'total') =>
+  grouping === 'day'
+    ? `${subject}s`
+    : `${subject}s - coalesce((select sum(g) from unnest(${subject}_gaps[1:day - (${firstDay})]) as g), 0)`;
+
+function sumsIn(window: Window, grouping: Grouping | 'total'): string {
+  const column = (figure: (typeof summed)[number]) =>
+    figure === 'touches' ? figure : columnOf(figure, window);
+  const all = creditedFigures.filter((figure) => figure !== 'codes' && figure !== 'by_offer');
+  return [
+    ...Object.entries(bases).flatMap(([short, basis]) => [
+      ...summed.map((figure) => `${sumOf(column(figure), basis)} as ${short}_${figure}`),
+      `${sumOf(distinctOf('student', grouping), basis)} as ${short}_students`,
+    ]),
+    // A group of one recommendation has it wherever it has a touch.
+    grouping === 'recommendation'
+      ? `least(1, ${sumOf('touches', bases.r)}) as r_recommendations`
+      : `${sumOf(distinctOf('recommendation', grouping), bases.r)} as r_recommendations`,
+    ...all.map((figure) => `${sumOf(column(figure), 'transactions')} as all_${figure}`),
+    ...['service_without_recommendation', 'recommendation_without_service'].map(
+      (basis) => `${sumOf('touches', basis)} as ${basis}`,
+    ),
+  ].join(', ');
+}
+
 /**
  * The sums of the groups after the cursor, in the order of their keys, one more than a page has; of the total, one row. They
- * are read along the primary key, which is that order. A student is counted on the first day in the range: the one before
- * which there was none, or one before the range.
+ * are read along the primary key, which is that order.
  */
 async function sumsOf(
   client: Client,
@@ -194,24 +209,22 @@ async function sumsOf(
 ): Promise<SumRow[]> {
   const values: unknown[] = [organisationId, from, to];
   const isDay = grouping === 'day';
-  const dimension = isDay || grouping === 'total' ? `dimension = 'all'` : `dimension = '${grouping}'`;
+  const dimension = isDay || grouping === 'total' ? 'all' : grouping;
   const after =
     cursor === undefined || grouping === 'total'
       ? ''
       : `and ${isDay ? `to_char(day, 'YYYY-MM-DD')` : 'value'} > $${values.push(cursor)} collate "C"`;
   const key = isDay ? 'day' : 'value';
-  const range = `organisation_id = $1 and ${dimension} and day >= ${firstDay} and day < ${endDay}`;
-  const fromSums = `from report_sums where ${range} ${after} and window_hours in (0, ${windows[window]})`;
   const page =
     grouping === 'total'
-      ? `select '' as key, ${sums} ${fromSums}`
-      : `select ${key} as key, ${sums} ${fromSums} group by ${key}
-         having sum(touches + codes + transactions) filter (where basis in ('recommendation', 'browsing')) > 0
+      ? ''
+      : `group by ${key}
+         having sum(touches + ${columnOf('codes', window)} + ${columnOf('transactions', window)})
+           filter (where basis in ('recommendation', 'browsing')) > 0
          order by ${key} limit ${Math.trunc(limit) + 1}`;
-  const reached = isDay ? 'day = s.key' : `value = s.key and previous_day < ${firstDay}`;
   const { rows } = await client.query<SumRow>(
-    `select s.*, r.* from (${page}) as s
-     cross join lateral (select ${reach} from report_reach where ${range} and ${reached}) as r order by s.key`,
+    `select ${grouping === 'total' ? `''` : key} as key, ${sumsIn(window, grouping)} from report_sums
+     where organisation_id = $1 and dimension = '${dimension}' and day >= ${firstDay} and day < ${endDay} ${after} ${page}`,
     values,
   );
   return rows;

@@ -1,0 +1,181 @@
+import { written } from '../interactions/interaction-rows.ts';
+import type { Client } from '../postgres/pool.ts';
+import { basisOf, countryCharactersMax } from './definitions.ts';
+import { dayOf, dimensions, gapDaysEnd, isUsable, itemOf, nobody, orHyphen } from './sum-rows.ts';
+
+/** Adds the interactions that are not counted yet, under the number of this step; returns how many there are. */
+export async function addInteractions(
+  client: Client,
+  organisationId: string,
+  step: string,
+  ids: readonly string[],
+): Promise<number> {
+  if (ids.length === 0) return 0;
+  // Bounds for the planner, which would look for each id in every partition.
+  const sorted = [...ids].sort();
+  const [first, last] = [sorted[0] as string, sorted.at(-1) as string];
+  const { rowCount } = await client.query({
+    text: `
+      insert into report_interactions (organisation_id, student_id, item_id, basis, event_time, interaction_id, item_type,
+        is_code, platform, country, recommendation_id, step)
+      select organisation_id, coalesce(student_id, '${nobody}'), item_id, ${basisOf}, event_time, interaction_id, item_type,
+        interaction_type = 'DISCOUNT_CODE', platform, left(country, ${countryCharactersMax}), recommendation_id, $3::bigint
+      from interactions where organisation_id = $1 and interaction_id = any ($2::uuid[])
+        and interaction_id >= ${written(first)} and interaction_id <= ${written(last)}
+      order by student_id, item_id
+      on conflict (organisation_id, student_id, item_id, basis, event_time, interaction_id) do nothing`,
+    values: [organisationId, ids, step],
+  });
+  return rowCount ?? 0;
+}
+
+/** Notes on which days the students and recommendations of this step were there. */
+export async function addVisits(client: Client, organisationId: string, step: string): Promise<void> {
+  await client.query({
+    name: 'report: add visits',
+    text: `
+      insert into report_visits (organisation_id, subject_id, is_recommendation, basis, day, item_type, platform, country, step)
+      select n.organisation_id, s.subject_id, s.is_recommendation, n.basis, ${dayOf('n.event_time')}, n.item_type,
+        ${orHyphen('n.platform')}, ${orHyphen('n.country')}, $2::bigint
+      from report_interactions n
+      cross join lateral (values (n.student_id, false), (n.recommendation_id, true)) as s(subject_id, is_recommendation)
+      where n.organisation_id = $1 and n.step = $2::bigint and ${isUsable('n')} and s.subject_id <> '${nobody}'
+      group by 1, 2, 3, 4, 5, 6, 7, 8
+      order by 2, 3, 4, 5, 6, 7, 8
+      on conflict (organisation_id, subject_id, is_recommendation, basis, day, item_type, platform, country) do nothing`,
+    values: [organisationId, step],
+  });
+}
+
+/**
+ * For each new visit, and each group it counts in: on which day the subject was last there before it, or on the day itself,
+ * and on which day first after it. New visits count one after the other, by day: each finds the old ones and those before it.
+ */
+const visitsInGroups = `
+  select n.is_recommendation, n.basis, g.dimension, g.value, n.day, g.before, g.after
+  from report_visits n
+  cross join lateral (
+    select max(o.day) as total, max(o.day) filter (where o.item_type = n.item_type) as item_type,
+      max(o.day) filter (where o.platform = n.platform) as platform, max(o.day) filter (where o.country = n.country) as country
+    from report_visits o
+    where o.organisation_id = $1 and o.subject_id = n.subject_id and o.is_recommendation = n.is_recommendation
+      and o.basis = n.basis and o.day > n.day - ${gapDaysEnd} and o.day <= n.day and (o.step < $2::bigint or o.day < n.day
+        or (o.item_type, o.platform, o.country) < (n.item_type, n.platform, n.country))) as b
+  cross join lateral (
+    select min(o.day) as total, min(o.day) filter (where o.item_type = n.item_type) as item_type,
+      min(o.day) filter (where o.platform = n.platform) as platform, min(o.day) filter (where o.country = n.country) as country
+    from report_visits o
+    where o.organisation_id = $1 and o.subject_id = n.subject_id and o.is_recommendation = n.is_recommendation
+      and o.basis = n.basis and o.day > n.day and o.day < n.day + ${gapDaysEnd} and o.step < $2::bigint) as a
+  cross join lateral (values ('all', '' collate "C", b.total, a.total), ('item_type', n.item_type, b.item_type, a.item_type),
+    ('platform', n.platform, b.platform, a.platform), ('country', n.country, b.country, a.country))
+    as g(dimension, value, before, after)
+  where n.organisation_id = $1 and n.step = $2::bigint`;
+
+/** The same for groups of which there are many: the days are looked up in the index of the subject and the group. */
+function visitsInGroup(
+  subject: 'student_id' | 'recommendation_id',
+  group: 'item_id' | 'recommendation_id',
+): string {
+  const isItem = group === 'item_id';
+  const [isCounted, hasBasis] =
+    subject === 'student_id' && isItem
+      ? [isUsable('i'), 'o.basis = n.basis']
+      : [`i.basis = 'recommendation'`, `o.basis = 'recommendation'`];
+  const columns = [subject, group, ...(isItem ? ['item_type'] : [])];
+  const isSame = columns.map((column) => `o.${column} = n.${column}`).join(' and ');
+  const found = (order: string, condition: string) => `
+    left join lateral (
+      select o.event_time from report_interactions o
+      where o.organisation_id = $1 and ${hasBasis} and ${isSame} and ${condition}
+      order by o.event_time ${order} limit 1)`;
+  const days = (count: number) => `interval '${count * 24} hours'`;
+  return `
+    select ${subject === 'recommendation_id'}, n.basis, '${isItem ? 'item' : 'recommendation'}',
+      (${isItem ? itemOf('n') : 'n.recommendation_id::text'}) collate "C", n.day, ${dayOf('b.event_time')}, ${dayOf('a.event_time')}
+    from (
+      select basis, ${columns.join(', ')}, ${dayOf('i.event_time')} as day, date_trunc('day', i.event_time, 'UTC') as start
+      from report_interactions i
+      where i.organisation_id = $1 and i.step = $2::bigint and ${isCounted} and i.${subject} <> '${nobody}'
+      group by basis, ${columns.join(', ')}, day, start) as n
+    ${found(
+      'desc',
+      `o.event_time >= n.start - ${days(gapDaysEnd - 1)} and o.event_time < n.start + ${days(1)}
+        and (o.step < $2::bigint or o.event_time < n.start)`,
+    )} as b on true
+    ${found(
+      'asc',
+      `o.event_time >= n.start + ${days(1)} and o.event_time < n.start + ${days(gapDaysEnd)} and o.step < $2::bigint`,
+    )} as a on true`;
+}
+
+/** Adds a list of gaps, with how many there are more of each, to the stored one. */
+const addGaps = (stored: string, gaps: string, counts: string) => `
+  case when ${gaps} is not null then array(
+    select sum(g.count)::bigint from (
+      select gap, count from unnest(${stored}) with ordinality as u(count, gap)
+      union all
+      select gap, count from unnest(${gaps}, ${counts}) as u(gap, count)
+      union all
+      select gap, 0 from generate_series(1, ${gaps}[cardinality(${gaps})]) as u(gap)) as g
+    group by g.gap order by g.gap) end`;
+
+/**
+ * Adds the touches of this step to the sums, and how many students and recommendations were there. A visit between two days
+ * on which the subject was there changes the later one too: the gap before that becomes shorter.
+ */
+export async function addTouches(client: Client, organisationId: string, step: string): Promise<void> {
+  const sumOf = (condition: string) => `coalesce(sum(count) filter (where ${condition}), 0)`;
+  const listOf = (column: string, of: string) =>
+    `array_agg(${column} order by gap) filter (where ${of} and gap > 0 and count <> 0)`;
+  await client.query({
+    name: 'report: add touches',
+    text: `
+      insert into report_sums as s (organisation_id, dimension, value, day, basis, touches, students, student_gaps,
+        recommendations, recommendation_gaps)
+      select o.organisation_id, c.dimension, c.value, c.day, c.basis, c.touches, c.students,
+        ${addGaps('t.student_gaps', 'c.student_gaps', 'c.student_counts')}, c.recommendations,
+        ${addGaps('t.recommendation_gaps', 'c.recommendation_gaps', 'c.recommendation_counts')}
+      from tenants o
+      cross join (
+        select dimension, value, day, basis, ${sumOf(`counted = 'touches'`)} as touches,
+          ${sumOf(`counted = 'students'`)} as students, ${sumOf(`counted = 'recommendations'`)} as recommendations,
+          ${listOf('gap', `counted = 'students'`)} as student_gaps, ${listOf('count', `counted = 'students'`)} as student_counts,
+          ${listOf('gap', `counted = 'recommendations'`)} as recommendation_gaps,
+          ${listOf('count', `counted = 'recommendations'`)} as recommendation_counts
+        from (
+          select 'touches' as counted, d.dimension, d.value, ${dayOf('n.event_time')} as day, n.basis, 0 as gap, count(*) as count
+          from report_interactions n ${dimensions('n')}
+          where n.organisation_id = $1 and n.step = $2::bigint and d.value is not null
+            and (d.dimension = 'all' or ${isUsable('n')})
+          group by 2, 3, 4, 5
+          union all
+          select case when v.is_recommendation then 'recommendations' else 'students' end, v.dimension, v.value, u.day, v.basis,
+            case when u.day - u.previous < ${gapDaysEnd} then u.day - u.previous else 0 end as gap, sum(u.sign) as count
+          from (
+            ${visitsInGroups}
+            union all
+            ${visitsInGroup('student_id', 'item_id')}
+            union all
+            ${visitsInGroup('student_id', 'recommendation_id')}
+            union all
+            ${visitsInGroup('recommendation_id', 'item_id')}) as v
+          cross join lateral (values (v.day, v.before, 1), (v.after, v.before, -1), (v.after, v.day, 1))
+            as u(day, previous, sign)
+          where v.before is distinct from v.day and u.day is not null
+          group by 1, 2, 3, 4, 5, 6) as counts
+        group by dimension, value, day, basis) as c
+      left join lateral (
+        select student_gaps, recommendation_gaps from report_sums r
+        where r.organisation_id = $1 and r.dimension = c.dimension and r.value = c.value and r.day = c.day and r.basis = c.basis
+          and (c.student_gaps is not null or c.recommendation_gaps is not null) offset 0) as t on true
+      where o.organisation_id = $1
+      order by c.dimension, c.value, c.day
+      on conflict (organisation_id, dimension, value, day, basis) do update set
+        touches = s.touches + excluded.touches, students = s.students + excluded.students,
+        student_gaps = coalesce(excluded.student_gaps, s.student_gaps),
+        recommendations = s.recommendations + excluded.recommendations,
+        recommendation_gaps = coalesce(excluded.recommendation_gaps, s.recommendation_gaps)`,
+    values: [organisationId, step],
+  });
+}
