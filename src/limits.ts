@@ -215,13 +215,18 @@ export const limits = {
   reportMsPerRun: 2_000,
   reportOrganisationsPerRun: 1_000,
   /** A statement that counts takes longer if one student has very many interactions. */
-  reportStatementMs: 10_000,
+  reportStatementMs: 30_000,
+  /** What the statements that count may sort and hash in memory. */
+  reportSortMemory: '64MB',
   /** How long an organisation waits after its counting failed; each failure in a row doubles it, up to the maximum. */
   reportPauseMs: 60_000,
   reportPauseMsMax: 3_600_000,
-  /** How many rows of the change log, and how many ids, are counted in one transaction. */
-  reportChangesPerStep: 1_000,
-  reportIdsPerStep: 5_000,
+  /** How many rows of the change log, and how many ids, are counted in one transaction; and the least after failures. */
+  reportChangesPerStep: 10_000,
+  reportIdsPerStep: 10_000,
+  reportIdsPerStepMin: 100,
+  /** So many times as many where interactions are walked through, whose ids need not be read: larger steps are cheaper. */
+  reportWalkFactor: 5,
 
   // Keys, and what each organisation may take
 

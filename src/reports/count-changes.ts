@@ -1,10 +1,10 @@
 import type { Client } from '../postgres/pool.ts';
 import { creditCodes, creditTransactions, transactionsAfter } from './count-credits.ts';
-import { addInteractions, addTouches, addVisits } from './count-touches.ts';
+import { addInteractions, addTouches, addVisits, type Which } from './count-touches.ts';
 
-/** What a step counts: ids of interactions and of transactions that are new or have changed. */
+/** What a step counts: interactions, and the ids of transactions, that are new or have changed. */
 export interface Changed {
-  readonly interactions: readonly string[];
+  readonly interactions: Which;
   readonly transactions: readonly string[];
 }
 

@@ -32,7 +32,7 @@ const addCredits = (credits: string) => `
           ),
         )
         .join(',\n      ')}
-    from (${credits}) as c ${dimensions('c')}
+    from (${credits} offset 0) as c ${dimensions('c')}
     where d.value is not null and (d.dimension = 'all' or c.basis <> 'transactions')
     group by 1, 2, 3, 4) as sums
   where o.organisation_id = $1 and (${creditColumns.map((column) => `${column} <> 0`).join(' or ')})

@@ -3,30 +3,47 @@ import type { Client } from '../postgres/pool.ts';
 import { basisOf, countryCharactersMax } from './definitions.ts';
 import { dayOf, dimensions, gapDaysEnd, isUsable, itemOf, nobody, orHyphen } from './sum-rows.ts';
 
+/** Interactions by their ids, or all after one of them up to another. */
+export type Which = { readonly ids: readonly string[] } | { readonly after: string; readonly until: string };
+
 /** Adds the interactions that are not counted yet, under the number of this step; returns how many there are. */
 export async function addInteractions(
   client: Client,
   organisationId: string,
   step: string,
-  ids: readonly string[],
+  which: Which,
 ): Promise<number> {
-  if (ids.length === 0) return 0;
-  // Bounds for the planner, which would look for each id in every partition.
-  const sorted = [...ids].sort();
-  const [first, last] = [sorted[0] as string, sorted.at(-1) as string];
+  const values: unknown[] = [organisationId, step];
+  // Bounds are written out for the planner, which would look for each id in every partition.
+  let bounds: string;
+  if ('ids' in which) {
+    const [first, last] = boundsOf(which.ids);
+    if (first === undefined || last === undefined) return 0;
+    bounds = `interaction_id >= ${written(first)} and interaction_id <= ${written(last)}
+      and interaction_id = any ($${values.push(which.ids)}::uuid[])`;
+  } else bounds = `interaction_id > ${written(which.after)} and interaction_id <= ${written(which.until)}`;
   const { rowCount } = await client.query({
     text: `
       insert into report_interactions (organisation_id, student_id, item_id, basis, event_time, interaction_id, item_type,
         is_code, platform, country, recommendation_id, step)
       select organisation_id, coalesce(student_id, '${nobody}'), item_id, ${basisOf}, event_time, interaction_id, item_type,
-        interaction_type = 'DISCOUNT_CODE', platform, left(country, ${countryCharactersMax}), recommendation_id, $3::bigint
-      from interactions where organisation_id = $1 and interaction_id = any ($2::uuid[])
-        and interaction_id >= ${written(first)} and interaction_id <= ${written(last)}
+        interaction_type = 'DISCOUNT_CODE', platform, left(country, ${countryCharactersMax}), recommendation_id, $2::bigint
+      from interactions where organisation_id = $1 and ${bounds}
       order by student_id, item_id
       on conflict (organisation_id, student_id, item_id, basis, event_time, interaction_id) do nothing`,
-    values: [organisationId, ids, step],
+    values,
   });
   return rowCount ?? 0;
+}
+
+/** The smallest and the largest; sorting thousands would hold up requests. */
+function boundsOf(ids: readonly string[]): [string | undefined, string | undefined] {
+  let [first, last] = [ids[0], ids[0]];
+  for (const id of ids) {
+    if (first === undefined || id < first) first = id;
+    if (last === undefined || id > last) last = id;
+  }
+  return [first, last];
 }
 
 /** Notes on which days the students and recommendations of this step were there. */
@@ -39,7 +56,8 @@ export async function addVisits(client: Client, organisationId: string, step: st
         ${orHyphen('n.platform')}, ${orHyphen('n.country')}, $2::bigint
       from report_interactions n
       cross join lateral (values (n.student_id, false), (n.recommendation_id, true)) as s(subject_id, is_recommendation)
-      where n.organisation_id = $1 and n.step = $2::bigint and ${isUsable('n')} and s.subject_id <> '${nobody}'
+      where n.organisation_id = $1 and n.step = $2::bigint and ${isUsable('n')} and s.subject_id is not null
+        and (s.is_recommendation or s.subject_id <> '${nobody}')
       group by 1, 2, 3, 4, 5, 6, 7, 8
       order by 2, 3, 4, 5, 6, 7, 8
       on conflict (organisation_id, subject_id, is_recommendation, basis, day, item_type, platform, country) do nothing`,
@@ -96,7 +114,8 @@ function visitsInGroup(
     from (
       select basis, ${columns.join(', ')}, ${dayOf('i.event_time')} as day, date_trunc('day', i.event_time, 'UTC') as start
       from report_interactions i
-      where i.organisation_id = $1 and i.step = $2::bigint and ${isCounted} and i.${subject} <> '${nobody}'
+      where i.organisation_id = $1 and i.step = $2::bigint and ${isCounted}
+        ${subject === 'student_id' ? `and i.student_id <> '${nobody}'` : ''}
       group by basis, ${columns.join(', ')}, day, start) as n
     ${found(
       'desc',

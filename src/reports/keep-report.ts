@@ -12,14 +12,21 @@ interface Progress {
   readonly transactions_after: string | null;
 }
 
+/** Of an organisation whose counting failed. */
+interface Failing {
+  readonly pauseMs: number;
+  readonly untilMs: number;
+  readonly size: number;
+}
+
 /**
  * Counts changes of all organisations, a step of each in turn, until nothing is left or the time is up; the next run
- * continues. An organisation whose step fails, for example because one student has millions of interactions, pauses for a
- * while: it must not use up the time of the others.
+ * continues. An organisation whose step fails pauses for a while, so that it does not use up the time of the others, and
+ * continues with smaller steps: a step is slow if one recommendation or student has very many interactions.
  */
 export class ReportKeeper {
   readonly #pool: Pool;
-  readonly #pauses = new Map<string, { readonly ms: number; readonly untilMs: number }>();
+  readonly #failing = new Map<string, Failing>();
 
   constructor(pool: Pool) {
     this.#pool = pool;
@@ -33,11 +40,12 @@ export class ReportKeeper {
       const left: string[] = [];
       for (const organisationId of waiting) {
         if (stopping?.aborted || performance.now() > endMs) break;
+        const size = this.#failing.get(organisationId)?.size ?? limits.reportIdsPerStep;
         try {
-          if (await keepStep(this.#pool, organisationId)) left.push(organisationId);
-          this.#pauses.delete(organisationId);
+          if (await keepStep(this.#pool, organisationId, size)) left.push(organisationId);
+          this.#noteSuccess(organisationId, size);
         } catch (error) {
-          this.#pause(organisationId);
+          this.#noteFailure(organisationId, size);
           failures.push(error);
         }
       }
@@ -47,13 +55,19 @@ export class ReportKeeper {
   }
 
   #isPaused(organisationId: string): boolean {
-    return performance.now() < (this.#pauses.get(organisationId)?.untilMs ?? 0);
+    return performance.now() < (this.#failing.get(organisationId)?.untilMs ?? 0);
   }
 
-  #pause(organisationId: string): void {
-    const before = this.#pauses.get(organisationId)?.ms;
-    const ms = before === undefined ? limits.reportPauseMs : Math.min(2 * before, limits.reportPauseMsMax);
-    this.#pauses.set(organisationId, { ms, untilMs: performance.now() + ms });
+  #noteSuccess(organisationId: string, size: number): void {
+    if (2 * size >= limits.reportIdsPerStep) this.#failing.delete(organisationId);
+    else this.#failing.set(organisationId, { pauseMs: 0, untilMs: 0, size: 2 * size });
+  }
+
+  #noteFailure(organisationId: string, size: number): void {
+    const before = this.#failing.get(organisationId)?.pauseMs ?? 0;
+    const pauseMs = Math.min(Math.max(limits.reportPauseMs, 2 * before), limits.reportPauseMsMax);
+    const smaller = Math.max(Math.trunc(size / 5), limits.reportIdsPerStepMin);
+    this.#failing.set(organisationId, { pauseMs, untilMs: performance.now() + pauseMs, size: smaller });
   }
 }
 
@@ -72,15 +86,21 @@ async function organisationsToCount(pool: Pool): Promise<string[]> {
   return rows.map(({ organisation_id }) => organisation_id);
 }
 
-/** Counts the next changes of an organisation, in one transaction; true if there may be more. */
-export function keepStep(pool: Pool, organisationId: string): Promise<boolean> {
+/** Counts about so many of an organisation's next changes, in one transaction; true if there may be more. */
+export function keepStep(
+  pool: Pool,
+  organisationId: string,
+  size: number = limits.reportIdsPerStep,
+): Promise<boolean> {
   return retryConflicts(() =>
     inTransaction(
       pool,
       async (client) => {
-        await client.query(`set local statement_timeout = ${limits.reportStatementMs}`);
+        await client.query(
+          `set local statement_timeout = ${limits.reportStatementMs}; set local work_mem = '${limits.reportSortMemory}'`,
+        );
         const before = await lockProgress(client, organisationId);
-        const next = await nextStep(client, organisationId, before);
+        const next = await nextStep(client, organisationId, before, size);
         if (!next) return false;
         const step = String(Number(before.step) + 1);
         await countChanges(client, organisationId, step, next.changed);
@@ -123,7 +143,12 @@ interface Step {
   readonly progress: Omit<Progress, 'step'>;
 }
 
-async function nextStep(client: Client, organisationId: string, at: Progress): Promise<Step | undefined> {
+async function nextStep(
+  client: Client,
+  organisationId: string,
+  at: Progress,
+  size: number,
+): Promise<Step | undefined> {
   const { rows } = await client.query<{ forgotten_number: string }>({
     name: 'report: forgotten changes',
     text: `
@@ -133,7 +158,7 @@ async function nextStep(client: Client, organisationId: string, at: Progress): P
   // Part of the log was dropped before it was counted: only the tables still know.
   if (rows[0])
     return {
-      changed: { interactions: [], transactions: [] },
+      changed: { interactions: { ids: [] }, transactions: [] },
       progress: {
         number: rows[0].forgotten_number,
         interactions_after: firstUuid,
@@ -141,14 +166,19 @@ async function nextStep(client: Client, organisationId: string, at: Progress): P
       },
     };
   return (
-    (await fromLog(client, organisationId, at)) ??
-    (await fromTable(client, organisationId, at, 'interaction')) ??
-    (await fromTable(client, organisationId, at, 'transaction'))
+    (await fromLog(client, organisationId, at, size)) ??
+    (await fromInteractions(client, organisationId, at, size * limits.reportWalkFactor)) ??
+    (await fromTransactions(client, organisationId, at, size))
   );
 }
 
 /** So many changes from the log that they have not many more ids than a step may have. */
-async function fromLog(client: Client, organisationId: string, at: Progress): Promise<Step | undefined> {
+async function fromLog(
+  client: Client,
+  organisationId: string,
+  at: Progress,
+  size: number,
+): Promise<Step | undefined> {
   const isCounted = `type in ('interactions', 'transactions')`;
   const { rows } = await client.query<{ number: string; type: string; ids: string[] | null }>(
     `select number, type, case when ${isCounted} then ids end as ids
@@ -157,7 +187,7 @@ async function fromLog(client: Client, organisationId: string, at: Progress): Pr
        from (
          select number, type, size, ids from changes where organisation_id = $1 and number > $2::bigint and ${beforeTomorrow()}
          order by number limit ${limits.reportChangesPerStep}) as next) as first_ones
-     where size_until <= ${limits.reportIdsPerStep} or number = $2::bigint + 1
+     where size_until <= ${Math.trunc(size)} or number = $2::bigint + 1
      order by number`,
     [organisationId, at.number],
   );
@@ -167,29 +197,51 @@ async function fromLog(client: Client, organisationId: string, at: Progress): Pr
     ...new Set(rows.flatMap((row) => (row.type === type && row.ids ? row.ids : []))),
   ];
   return {
-    changed: { interactions: idsOf('interactions'), transactions: idsOf('transactions') },
+    changed: { interactions: { ids: idsOf('interactions') }, transactions: idsOf('transactions') },
     progress: { ...at, number: last.number },
   };
 }
 
-/** The next rows of the table itself, in the order of their ids. */
-async function fromTable(
+/** The next interactions of the table itself, in the order of their ids. */
+async function fromInteractions(
   client: Client,
   organisationId: string,
   at: Progress,
-  kind: 'interaction' | 'transaction',
+  size: number,
 ): Promise<Step | undefined> {
-  const after = at[`${kind}s_after`];
+  const after = at.interactions_after;
   if (after === null) return undefined;
-  const { rows } = await client.query<{ id: string }>(
-    `select ${kind}_id as id from ${kind}s where organisation_id = $1 and ${kind}_id > $2
-     order by ${kind}_id limit ${limits.reportIdsPerStep}`,
+  const { rows } = await client.query<{ until: string; count: string }>(
+    `select id as until, count(*) over () as count from (
+       select interaction_id as id from interactions where organisation_id = $1 and interaction_id > $2
+       order by interaction_id limit ${Math.trunc(size)}) as next
+     order by id desc limit 1`,
     [organisationId, after],
   );
-  const ids = rows.map(({ id }) => id);
-  const until = rows.length < limits.reportIdsPerStep ? null : (ids.at(-1) ?? null);
+  const last = rows[0];
   return {
-    changed: { interactions: [], transactions: [], [`${kind}s`]: ids },
-    progress: { ...at, [`${kind}s_after`]: until },
+    changed: { interactions: last ? { after, until: last.until } : { ids: [] }, transactions: [] },
+    progress: { ...at, interactions_after: last && Number(last.count) === size ? last.until : null },
+  };
+}
+
+/** The next transactions of the table itself, in the order of their ids. */
+async function fromTransactions(
+  client: Client,
+  organisationId: string,
+  at: Progress,
+  size: number,
+): Promise<Step | undefined> {
+  const after = at.transactions_after;
+  if (after === null) return undefined;
+  const { rows } = await client.query<{ id: string }>(
+    `select transaction_id as id from transactions where organisation_id = $1 and transaction_id > $2
+     order by transaction_id limit ${Math.trunc(size)}`,
+    [organisationId, after],
+  );
+  const transactions = rows.map(({ id }) => id);
+  return {
+    changed: { interactions: { ids: [] }, transactions },
+    progress: { ...at, transactions_after: rows.length === size ? (transactions.at(-1) ?? null) : null },
   };
 }

@@ -2,7 +2,18 @@ import { RequestError } from '../errors.ts';
 import { limits } from '../limits.ts';
 import type { Client, Pool } from '../postgres/pool.ts';
 import { inTransaction } from '../postgres/transactions.ts';
-import { date, type Field, integer, oneOf, optional, type Scalar, text } from '../registry/fields.ts';
+import {
+  date,
+  type Field,
+  integer,
+  isProblem,
+  isUuid,
+  oneOf,
+  optional,
+  type Scalar,
+  text,
+} from '../registry/fields.ts';
+import { itemTypes } from '../registry/interaction.ts';
 import { asOf } from './as-of.ts';
 import {
   correlation,
@@ -137,15 +148,38 @@ function readAsked(query: Readonly<Record<string, Scalar>>): Asked {
         },
       ],
     });
+  const grouping = (query.group_by ?? 'day') as Grouping;
+  const cursor = query.cursor as string | undefined;
+  if (cursor !== undefined && !isKey[grouping](cursor))
+    throw new RequestError('invalid_request', {
+      details: [
+        {
+          field: 'cursor',
+          code: 'invalid_format',
+          message: 'must be the `next_cursor` of the previous page, with the same group_by',
+        },
+      ],
+    });
   return {
     from,
     to,
     window: (query.window ?? '24h') as Window,
-    grouping: (query.group_by ?? 'day') as Grouping,
-    cursor: query.cursor as string | undefined,
+    grouping,
+    cursor,
     limit: Number(query.limit ?? limits.reportGroupsPerPageDefault),
   };
 }
+
+/** Whether a text is the key of a group, as sum-rows.ts composes it. */
+const isKey: Readonly<Record<Grouping, (key: string) => boolean>> = {
+  day: (key) => !isProblem(aDay.read(key)),
+  item_type: (key) => Object.hasOwn(itemTypes, key),
+  item: (key) => Object.hasOwn(itemTypes, key.slice(0, -37)) && key.at(-37) === ':' && isUuid(key.slice(-36)),
+  platform: (key) => key === '-' || key.startsWith('='),
+  country: (key) => key === '-' || key.startsWith('='),
+  recommendation: isUuid,
+};
+const aDay = date();
 
 const dayMs = 86_400_000;
 const bases = { r: 'recommendation', b: 'browsing' } as const;
@@ -254,7 +288,7 @@ function figuresOf(basis: Basis, row: SumRow, of: SumRow): Figures {
   };
 }
 
-/** Takes the key of a group apart, as count-changes.ts composed it. */
+/** Takes the key of a group apart. */
 function groupOf(grouping: Grouping, key: string): Record<string, string | null> {
   if (grouping === 'item') return { item_type: key.slice(0, -37), item_id: key.slice(-36) };
   if (grouping === 'recommendation') return { recommendation_id: key };

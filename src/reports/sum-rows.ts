@@ -1,10 +1,11 @@
 import { limits } from '../limits.ts';
+import { firstUuid } from '../registry/uuid-v7.ts';
 import { type Window, windowNames } from './definitions.ts';
 
 /** Pieces of SQL that counting and reading have in common. */
 
 /** Stands for the student of an interaction without one: a primary key has no nulls. */
-export const nobody = '00000000-0000-0000-0000-000000000000';
+export const nobody = firstUuid;
 
 export const isUsable = (row: string) => `${row}.basis in ('recommendation', 'browsing')`;
 export const dayOf = (time: string) => `(${time} at time zone 'UTC')::date`;

@@ -46,10 +46,9 @@ const tenth = [
   'interactions',
   'changes',
   'report_interactions',
+  'report_visits',
   'report_transactions',
-  'report_credits',
   'report_sums',
-  'report_reach',
 ];
 /**
  * Tables that do not grow: the differences of counts are rolled up every ten seconds, the others have a few rows to an

@@ -206,3 +206,28 @@ it('a range that ends before it begins, or is longer than a year, is refused', a
   expect(await status('window=2h')).toBe(400);
   expect(await status('')).toBe(200);
 });
+
+it('a cursor that is no key of a group of that kind is refused', async () => {
+  const { key } = await test.organisation('wonka');
+  const answerTo = async (group_by: string, cursor: string) => {
+    const query = new URLSearchParams({ group_by, cursor });
+    const headers = { authorization: `Bearer ${key}` };
+    return test.app.inject({ url: `/v1/reports/recommendations?${query}`, headers });
+  };
+  const keys = {
+    day: '2026-03-01',
+    item_type: 'OFFER',
+    item: `OFFER:${offer_id}`,
+    platform: '=WEB',
+    country: '-',
+    recommendation: recommendation_id,
+  };
+  for (const [group_by, cursor] of Object.entries(keys)) {
+    expect((await answerTo(group_by, cursor)).statusCode).toBe(200);
+    for (const wrong of ['1', '2026-02-30', `toString:${offer_id}`]) {
+      const answer = await answerTo(group_by, wrong);
+      expect(answer.statusCode, `${group_by} ${wrong}`).toBe(400);
+      expect(answer.json().details).toEqual([expect.objectContaining({ field: 'cursor' })]);
+    }
+  }
+});

@@ -24,8 +24,12 @@ export async function makeEveryRequest(api: Api): Promise<void> {
   await api.get(`/v1/requests/${receipts.requests[0].request_id}`);
   const { body: feed } = await api.get('/v1/changes?limit=1');
   const instant = '2026-01-01T00:00:00Z';
-  for (const group_by of ['day', 'item_type', 'item', 'platform', 'country', 'recommendation'])
-    for (const cursor of ['', '&cursor=1'])
+  const groups = {
+    ...{ day: '2026-01-01', item_type: 'OFFER', item: `OFFER:${uuidFloor(0)}`, platform: '-', country: '-' },
+    recommendation: uuidFloor(0),
+  };
+  for (const [group_by, key] of Object.entries(groups))
+    for (const cursor of ['', `&cursor=${key}`])
       await api.get(
         `/v1/reports/recommendations?from=2026-01-01&to=2027-01-01&group_by=${group_by}${cursor}`,
       );

@@ -22,6 +22,7 @@ const byType: Readonly<Record<string, string>> = {
   'text[]': `array['text']`,
   'integer[]': `array[1]`,
   'uuid[]': `array[${uuidOf('n')}]`,
+  'bigint[]': 'array[1]',
   xid8: `(n % 1000)::text::xid8`,
 };
 
@@ -49,10 +50,7 @@ const byColumn: Readonly<Record<string, string>> = {
   'report_sums.dimension': `(array['all', 'item', 'country', 'recommendation'])[1 + n % 4]`,
   'report_sums.value': `'value ' || n / 100`,
   'report_sums.day': `date '2026-01-01' + n % 100`,
-  'report_reach.dimension': `(array['all', 'item', 'country', 'recommendation'])[1 + n % 4]`,
-  'report_reach.value': `'value ' || n / 100`,
-  'report_reach.day': `date '2026-01-01' + n % 100`,
-  'report_reach.previous_day': `date '2025-01-01' + n % 100`,
+  'report_visits.day': `date '2026-01-01' + n % 100`,
   'receipts.request_id': received,
   'receipt_batches.request_id': received,
   'rejections.rejection_id': received,
