@@ -1,6 +1,15 @@
 import type { Client } from '../postgres/pool.ts';
 import { longestWindowHours, windowNames, windows } from './definitions.ts';
-import { columnOf, creditColumns, creditedFigures, dayOf, dimensions, isUsable, nobody } from './sum-rows.ts';
+import {
+  columnOf,
+  creditColumns,
+  creditedFigures,
+  dayOf,
+  dimensions,
+  hasDimension,
+  isUsable,
+  nobody,
+} from './sum-rows.ts';
 
 const longest = `interval '${longestWindowHours} hours'`;
 const windowRows = `(values ${Object.values(windows)
@@ -33,7 +42,7 @@ const addCredits = (credits: string) => `
         )
         .join(',\n      ')}
     from (${credits} offset 0) as c ${dimensions('c')}
-    where d.value is not null and (d.dimension = 'all' or c.basis <> 'transactions')
+    where ${hasDimension('c')} and (k.dimension = 'all' or c.basis <> 'transactions')
     group by 1, 2, 3, 4) as sums
   where o.organisation_id = $1 and (${creditColumns.map((column) => `${column} <> 0`).join(' or ')})
   order by dimension, value, day

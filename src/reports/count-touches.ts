@@ -1,7 +1,16 @@
 import { written } from '../interactions/interaction-rows.ts';
 import type { Client } from '../postgres/pool.ts';
 import { basisOf, countryCharactersMax } from './definitions.ts';
-import { dayOf, dimensions, gapDaysEnd, isUsable, itemOf, nobody, orHyphen } from './sum-rows.ts';
+import {
+  dayOf,
+  dimensions,
+  gapDaysEnd,
+  hasDimension,
+  isUsable,
+  itemOf,
+  nobody,
+  orHyphen,
+} from './sum-rows.ts';
 
 /** Interactions by their ids, or all after one of them up to another. */
 export type Which = { readonly ids: readonly string[] } | { readonly after: string; readonly until: string };
@@ -55,7 +64,9 @@ export async function addVisits(client: Client, organisationId: string, step: st
       select n.organisation_id, s.subject_id, s.is_recommendation, n.basis, ${dayOf('n.event_time')}, n.item_type,
         ${orHyphen('n.platform')}, ${orHyphen('n.country')}, $2::bigint
       from report_interactions n
-      cross join lateral (values (n.student_id, false), (n.recommendation_id, true)) as s(subject_id, is_recommendation)
+      cross join (values (false), (true)) as k(is_recommendation)
+      cross join lateral (
+        select k.is_recommendation, case when k.is_recommendation then n.recommendation_id else n.student_id end as subject_id) as s
       where n.organisation_id = $1 and n.step = $2::bigint and ${isUsable('n')} and s.subject_id is not null
         and (s.is_recommendation or s.subject_id <> '${nobody}')
       group by 1, 2, 3, 4, 5, 6, 7, 8
@@ -69,6 +80,8 @@ export async function addVisits(client: Client, organisationId: string, step: st
  * For each new visit, and each group it counts in: on which day the subject was last there before it, or on the day itself,
  * and on which day first after it. New visits count one after the other, by day: each finds the old ones and those before it.
  */
+const caseOf = (row: string) =>
+  ['item_type', 'platform', 'country'].map((column) => `when '${column}' then ${row}.${column}`).join(' ');
 const visitsInGroups = `
   select n.is_recommendation, n.basis, g.dimension, g.value, n.day, g.before, g.after
   from report_visits n
@@ -85,9 +98,11 @@ const visitsInGroups = `
     from report_visits o
     where o.organisation_id = $1 and o.subject_id = n.subject_id and o.is_recommendation = n.is_recommendation
       and o.basis = n.basis and o.day > n.day and o.day < n.day + ${gapDaysEnd} and o.step < $2::bigint) as a
-  cross join lateral (values ('all', '' collate "C", b.total, a.total), ('item_type', n.item_type, b.item_type, a.item_type),
-    ('platform', n.platform, b.platform, a.platform), ('country', n.country, b.country, a.country))
-    as g(dimension, value, before, after)
+  cross join (values ('all'), ('item_type'), ('platform'), ('country')) as k(dimension)
+  cross join lateral (
+    select k.dimension, case k.dimension when 'all' then '' ${caseOf('n')} end collate "C" as value,
+      case k.dimension when 'all' then b.total ${caseOf('b')} end as before,
+      case k.dimension when 'all' then a.total ${caseOf('a')} end as after) as g
   where n.organisation_id = $1 and n.step = $2::bigint`;
 
 /** The same for groups of which there are many: the days are looked up in the index of the subject and the group. */
@@ -165,8 +180,8 @@ export async function addTouches(client: Client, organisationId: string, step: s
         from (
           select 'touches' as counted, d.dimension, d.value, ${dayOf('n.event_time')} as day, n.basis, 0 as gap, count(*) as count
           from report_interactions n ${dimensions('n')}
-          where n.organisation_id = $1 and n.step = $2::bigint and d.value is not null
-            and (d.dimension = 'all' or ${isUsable('n')})
+          where n.organisation_id = $1 and n.step = $2::bigint and ${hasDimension('n')}
+            and (k.dimension = 'all' or ${isUsable('n')})
           group by 2, 3, 4, 5
           union all
           select case when v.is_recommendation then 'recommendations' else 'students' end, v.dimension, v.value, u.day, v.basis,
@@ -179,9 +194,11 @@ export async function addTouches(client: Client, organisationId: string, step: s
             ${visitsInGroup('student_id', 'recommendation_id')}
             union all
             ${visitsInGroup('recommendation_id', 'item_id')}) as v
-          cross join lateral (values (v.day, v.before, 1), (v.after, v.before, -1), (v.after, v.day, 1))
-            as u(day, previous, sign)
-          where v.before is distinct from v.day and u.day is not null
+          cross join (values (0), (-1), (1)) as k(change)
+          cross join lateral (
+            select case k.change when 0 then v.day else v.after end as day,
+              case k.change when 1 then v.day else v.before end as previous, case k.change when -1 then -1 else 1 end as sign) as u
+          where v.before is distinct from v.day and (k.change = 0 or v.after is not null)
           group by 1, 2, 3, 4, 5, 6) as counts
         group by dimension, value, day, basis) as c
       left join lateral (

@@ -14,11 +14,18 @@ export const dayOf = (time: string) => `(${time} at time zone 'UTC')::date`;
 export const orHyphen = (column: string) => `coalesce('=' || ${column}, '-')`;
 export const itemOf = (row: string) => `${row}.item_type || ':' || ${row}.item_id`;
 
-/** An interaction counts under each of these. */
+/**
+ * An interaction counts under each of these. The list itself is constant: PostgreSQL
+ * compiles the expressions of a lateral `values` anew for every row, which took a fifth of the time of counting.
+ */
 export const dimensions = (row: string) => `
-  cross join lateral (values ('all', '' collate "C"), ('item_type', ${row}.item_type), ('item', ${itemOf(row)}),
-    ('platform', ${orHyphen(`${row}.platform`)}), ('country', ${orHyphen(`${row}.country`)}),
-    ('recommendation', ${row}.recommendation_id::text)) as d(dimension, value)`;
+  cross join (values ('all'), ('item_type'), ('item'), ('platform'), ('country'), ('recommendation')) as k(dimension)
+  cross join lateral (
+    select k.dimension, case k.dimension when 'all' then '' when 'item_type' then ${row}.item_type
+      when 'item' then ${itemOf(row)} when 'platform' then ${orHyphen(`${row}.platform`)}
+      when 'country' then ${orHyphen(`${row}.country`)} else ${row}.recommendation_id::text end collate "C" as value) as d`;
+export const hasDimension = (row: string) =>
+  `(k.dimension <> 'recommendation' or ${row}.recommendation_id is not null)`;
 
 /** Figures of codes and transactions; each has a column for each window. */
 export const creditedFigures = ['codes', 'transactions', 'by_offer', 'revenue', 'savings'] as const;
