@@ -43,9 +43,8 @@ const addCredits = (credits: string) => `
         .join(',\n      ')}
     from (${credits} offset 0) as c ${dimensions('c')}
     where ${hasDimension('c')} and (k.dimension = 'all' or c.basis <> 'transactions')
-    group by 1, 2, 3, 4) as sums
+    group by 2, 3, 1, 4) as sums
   where o.organisation_id = $1 and (${creditColumns.map((column) => `${column} <> 0`).join(' or ')})
-  order by dimension, value, day
   on conflict (organisation_id, dimension, value, day, basis) do update set
     ${creditColumns.map((column) => `${column} = s.${column} + excluded.${column}`).join(', ')}`;
 

@@ -30,14 +30,16 @@ export async function addInteractions(
     if (first === undefined || last === undefined) return 0;
     bounds = `interaction_id >= ${written(first)} and interaction_id <= ${written(last)}
       and interaction_id = any ($${values.push(which.ids)}::uuid[])`;
-  } else bounds = `interaction_id > ${written(which.after)} and interaction_id <= ${written(which.until)}`;
+  } else
+    bounds = `interaction_id > ${written(which.after)} and interaction_id <= ${written(which.until)}
+      order by interaction_id limit ${Math.trunc(which.count)}`;
   const { rowCount } = await client.query({
     text: `
       insert into report_interactions (organisation_id, student_id, item_id, basis, event_time, interaction_id, item_type,
         is_code, platform, country, recommendation_id, step)
       select organisation_id, coalesce(student_id, '${nobody}'), item_id, ${basisOf}, event_time, interaction_id, item_type,
         interaction_type = 'DISCOUNT_CODE', platform, left(country, ${countryCharactersMax}), recommendation_id, $2::bigint
-      from interactions where organisation_id = $1 and ${bounds}
+      from (select * from interactions where organisation_id = $1 and ${bounds}) as i
       order by student_id, item_id
       on conflict (organisation_id, student_id, item_id, basis, event_time, interaction_id) do nothing`,
     values,
@@ -69,8 +71,8 @@ export async function addVisits(client: Client, organisationId: string, step: st
         select k.is_recommendation, case when k.is_recommendation then n.recommendation_id else n.student_id end as subject_id) as s
       where n.organisation_id = $1 and n.step = $2::bigint and ${isUsable('n')} and s.subject_id is not null
         and (s.is_recommendation or s.subject_id <> '${nobody}')
-      group by 1, 2, 3, 4, 5, 6, 7, 8
-      order by 2, 3, 4, 5, 6, 7, 8
+      group by 2, 5, 3, 4, 6, 7, 8, 1
+      order by 2
       on conflict (organisation_id, subject_id, is_recommendation, basis, day, item_type, platform, country) do nothing`,
     values: [organisationId, step],
   });
@@ -131,7 +133,7 @@ function visitsInGroup(
       from report_interactions i
       where i.organisation_id = $1 and i.step = $2::bigint and ${isCounted}
         ${subject === 'student_id' ? `and i.student_id <> '${nobody}'` : ''}
-      group by basis, ${columns.join(', ')}, day, start) as n
+      group by ${columns.join(', ')}, start, day, basis) as n
     ${found(
       'desc',
       `o.event_time >= n.start - ${days(gapDaysEnd - 1)} and o.event_time < n.start + ${days(1)}
@@ -158,6 +160,7 @@ const addGaps = (stored: string, gaps: string, counts: string) => `
  * Adds the touches of this step to the sums, and how many students and recommendations were there. A visit between two days
  * on which the subject was there changes the later one too: the gap before that becomes shorter.
  */
+const [touches, students, recommendations] = [0, 1, 2];
 export async function addTouches(client: Client, organisationId: string, step: string): Promise<void> {
   const sumOf = (condition: string) => `coalesce(sum(count) filter (where ${condition}), 0)`;
   const listOf = (column: string, of: string) =>
@@ -172,19 +175,19 @@ export async function addTouches(client: Client, organisationId: string, step: s
         ${addGaps('t.recommendation_gaps', 'c.recommendation_gaps', 'c.recommendation_counts')}
       from tenants o
       cross join (
-        select dimension, value, day, basis, ${sumOf(`counted = 'touches'`)} as touches,
-          ${sumOf(`counted = 'students'`)} as students, ${sumOf(`counted = 'recommendations'`)} as recommendations,
-          ${listOf('gap', `counted = 'students'`)} as student_gaps, ${listOf('count', `counted = 'students'`)} as student_counts,
-          ${listOf('gap', `counted = 'recommendations'`)} as recommendation_gaps,
-          ${listOf('count', `counted = 'recommendations'`)} as recommendation_counts
+        select dimension, value, day, basis, ${sumOf(`counted = ${touches}`)} as touches,
+          ${sumOf(`counted = ${students}`)} as students, ${sumOf(`counted = ${recommendations}`)} as recommendations,
+          ${listOf('gap', `counted = ${students}`)} as student_gaps, ${listOf('count', `counted = ${students}`)} as student_counts,
+          ${listOf('gap', `counted = ${recommendations}`)} as recommendation_gaps,
+          ${listOf('count', `counted = ${recommendations}`)} as recommendation_counts
         from (
-          select 'touches' as counted, d.dimension, d.value, ${dayOf('n.event_time')} as day, n.basis, 0 as gap, count(*) as count
+          select ${touches} as counted, d.dimension, d.value, ${dayOf('n.event_time')} as day, n.basis, 0 as gap, count(*) as count
           from report_interactions n ${dimensions('n')}
           where n.organisation_id = $1 and n.step = $2::bigint and ${hasDimension('n')}
             and (k.dimension = 'all' or ${isUsable('n')})
-          group by 2, 3, 4, 5
+          group by 3, 2, 4, 5
           union all
-          select case when v.is_recommendation then 'recommendations' else 'students' end, v.dimension, v.value, u.day, v.basis,
+          select case when v.is_recommendation then ${recommendations} else ${students} end, v.dimension, v.value, u.day, v.basis,
             case when u.day - u.previous < ${gapDaysEnd} then u.day - u.previous else 0 end as gap, sum(u.sign) as count
           from (
             ${visitsInGroups}
@@ -199,14 +202,13 @@ export async function addTouches(client: Client, organisationId: string, step: s
             select case k.change when 0 then v.day else v.after end as day,
               case k.change when 1 then v.day else v.before end as previous, case k.change when -1 then -1 else 1 end as sign) as u
           where v.before is distinct from v.day and (k.change = 0 or v.after is not null)
-          group by 1, 2, 3, 4, 5, 6) as counts
-        group by dimension, value, day, basis) as c
+          group by 3, 4, 2, 6, 5, 1) as counts
+        group by value, day, dimension, basis) as c
       left join lateral (
         select student_gaps, recommendation_gaps from report_sums r
         where r.organisation_id = $1 and r.dimension = c.dimension and r.value = c.value and r.day = c.day and r.basis = c.basis
           and (c.student_gaps is not null or c.recommendation_gaps is not null) offset 0) as t on true
       where o.organisation_id = $1
-      order by c.dimension, c.value, c.day
       on conflict (organisation_id, dimension, value, day, basis) do update set
         touches = s.touches + excluded.touches, students = s.students + excluded.students,
         student_gaps = coalesce(excluded.student_gaps, s.student_gaps),

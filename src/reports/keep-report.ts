@@ -218,10 +218,14 @@ async function fromInteractions(
      order by id desc limit 1`,
     [organisationId, after],
   );
-  const last = rows[0];
+  const until = rows[0]?.until;
+  const count = Number(rows[0]?.count ?? 0);
   return {
-    changed: { interactions: last ? { after, until: last.until } : { ids: [] }, transactions: [] },
-    progress: { ...at, interactions_after: last && Number(last.count) === size ? last.until : null },
+    changed: {
+      interactions: until === undefined ? { ids: [] } : { after, until, count },
+      transactions: [],
+    },
+    progress: { ...at, interactions_after: count === size && until !== undefined ? until : null },
   };
 }
 
