@@ -12,8 +12,10 @@ import {
   orHyphen,
 } from './sum-rows.ts';
 
-/** Interactions by their ids, or all after one of them up to another. */
-export type Which = { readonly ids: readonly string[] } | { readonly after: string; readonly until: string };
+/** Interactions by their ids, or the next ones after one of them. */
+export type Which =
+  | { readonly ids: readonly string[] }
+  | { readonly after: string; readonly until: string; readonly count: number };
 
 /** Adds the interactions that are not counted yet, under the number of this step; returns how many there are. */
 export async function addInteractions(
@@ -83,7 +85,9 @@ export async function addVisits(client: Client, organisationId: string, step: st
  * and on which day first after it. New visits count one after the other, by day: each finds the old ones and those before it.
  */
 const caseOf = (row: string) =>
-  ['item_type', 'platform', 'country'].map((column) => `when '${column}' then ${row}.${column}`).join(' ');
+  ['item_type', 'platform', 'country']
+    .map((column) => `when k.dimension = '${column}' then ${row}.${column}`)
+    .join(' ');
 const visitsInGroups = `
   select n.is_recommendation, n.basis, g.dimension, g.value, n.day, g.before, g.after
   from report_visits n
@@ -102,9 +106,9 @@ const visitsInGroups = `
       and o.basis = n.basis and o.day > n.day and o.day < n.day + ${gapDaysEnd} and o.step < $2::bigint) as a
   cross join (values ('all'), ('item_type'), ('platform'), ('country')) as k(dimension)
   cross join lateral (
-    select k.dimension, case k.dimension when 'all' then '' ${caseOf('n')} end collate "C" as value,
-      case k.dimension when 'all' then b.total ${caseOf('b')} end as before,
-      case k.dimension when 'all' then a.total ${caseOf('a')} end as after) as g
+    select k.dimension, case when k.dimension = 'all' then '' ${caseOf('n')} end collate "C" as value,
+      case when k.dimension = 'all' then b.total ${caseOf('b')} end as before,
+      case when k.dimension = 'all' then a.total ${caseOf('a')} end as after) as g
   where n.organisation_id = $1 and n.step = $2::bigint`;
 
 /** The same for groups of which there are many: the days are looked up in the index of the subject and the group. */
@@ -199,8 +203,8 @@ export async function addTouches(client: Client, organisationId: string, step: s
             ${visitsInGroup('recommendation_id', 'item_id')}) as v
           cross join (values (0), (-1), (1)) as k(change)
           cross join lateral (
-            select case k.change when 0 then v.day else v.after end as day,
-              case k.change when 1 then v.day else v.before end as previous, case k.change when -1 then -1 else 1 end as sign) as u
+            select case when k.change = 0 then v.day else v.after end as day,
+              case when k.change = 1 then v.day else v.before end as previous, case when k.change = -1 then -1 else 1 end as sign) as u
           where v.before is distinct from v.day and (k.change = 0 or v.after is not null)
           group by 3, 4, 2, 6, 5, 1) as counts
         group by value, day, dimension, basis) as c
