@@ -74,11 +74,11 @@ create table report_sums (
   basis text not null,
   touches bigint not null default 0,
   students bigint not null default 0,
-  -- At position n, how many of these students were there before, last n days ago. The distinct students of a range are the
-  -- students of its days, less those who were last there on a day of the range.
-  student_gaps bigint[],
+  -- At position n, how many of these students were also there in the n days before; the last position stands for those after
+  -- it. The distinct students of a range are the students of its days, less those who were there on an earlier day of the range.
+  students_seen bigint[],
   recommendations bigint not null default 0,
-  recommendation_gaps bigint[],
+  recommendations_seen bigint[],
   codes_1h bigint not null default 0,
   codes_24h bigint not null default 0,
   codes_7d bigint not null default 0,

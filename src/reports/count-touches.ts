@@ -80,14 +80,15 @@ export async function addVisits(client: Client, organisationId: string, step: st
   });
 }
 
-/**
- * For each new visit, and each group it counts in: on which day the subject was last there before it, or on the day itself,
- * and on which day first after it. New visits count one after the other, by day: each finds the old ones and those before it.
- */
 const caseOf = (row: string) =>
   ['item_type', 'platform', 'country']
     .map((column) => `when k.dimension = '${column}' then ${row}.${column}`)
     .join(' ');
+
+/**
+ * For each new visit, and each group it counts in: on which day the subject was last there before it, or on the day itself,
+ * and on which day first after it. New visits count one after the other, by day: each finds the old ones and those before it.
+ */
 const visitsInGroups = `
   select n.is_recommendation, n.basis, g.dimension, g.value, n.day, g.before, g.after
   from report_visits n
@@ -149,11 +150,11 @@ function visitsInGroup(
     )} as a on true`;
 }
 
-/** Adds a list of gaps, with how many there are more of each, to the stored one. */
+/** Adds gaps, with how many more there are of each, to a stored list, in which each position includes those before it. */
 const addGaps = (stored: string, gaps: string, counts: string) => `
   case when ${gaps} is not null then array(
-    select sum(g.count)::bigint from (
-      select gap, count from unnest(${stored}) with ordinality as u(count, gap)
+    select sum(sum(g.count)) over (order by g.gap)::bigint from (
+      select gap, count - coalesce(lag(count) over (order by gap), 0) as count from unnest(${stored}) with ordinality as u(count, gap)
       union all
       select gap, count from unnest(${gaps}, ${counts}) as u(gap, count)
       union all
@@ -172,11 +173,11 @@ export async function addTouches(client: Client, organisationId: string, step: s
   await client.query({
     name: 'report: add touches',
     text: `
-      insert into report_sums as s (organisation_id, dimension, value, day, basis, touches, students, student_gaps,
-        recommendations, recommendation_gaps)
+      insert into report_sums as s (organisation_id, dimension, value, day, basis, touches, students, students_seen,
+        recommendations, recommendations_seen)
       select o.organisation_id, c.dimension, c.value, c.day, c.basis, c.touches, c.students,
-        ${addGaps('t.student_gaps', 'c.student_gaps', 'c.student_counts')}, c.recommendations,
-        ${addGaps('t.recommendation_gaps', 'c.recommendation_gaps', 'c.recommendation_counts')}
+        ${addGaps('t.students_seen', 'c.student_gaps', 'c.student_counts')}, c.recommendations,
+        ${addGaps('t.recommendations_seen', 'c.recommendation_gaps', 'c.recommendation_counts')}
       from tenants o
       cross join (
         select dimension, value, day, basis, ${sumOf(`counted = ${touches}`)} as touches,
@@ -209,15 +210,15 @@ export async function addTouches(client: Client, organisationId: string, step: s
           group by 3, 4, 2, 6, 5, 1) as counts
         group by value, day, dimension, basis) as c
       left join lateral (
-        select student_gaps, recommendation_gaps from report_sums r
+        select students_seen, recommendations_seen from report_sums r
         where r.organisation_id = $1 and r.dimension = c.dimension and r.value = c.value and r.day = c.day and r.basis = c.basis
           and (c.student_gaps is not null or c.recommendation_gaps is not null) offset 0) as t on true
       where o.organisation_id = $1
       on conflict (organisation_id, dimension, value, day, basis) do update set
         touches = s.touches + excluded.touches, students = s.students + excluded.students,
-        student_gaps = coalesce(excluded.student_gaps, s.student_gaps),
+        students_seen = coalesce(excluded.students_seen, s.students_seen),
         recommendations = s.recommendations + excluded.recommendations,
-        recommendation_gaps = coalesce(excluded.recommendation_gaps, s.recommendation_gaps)`,
+        recommendations_seen = coalesce(excluded.recommendations_seen, s.recommendations_seen)`,
     values: [organisationId, step],
   });
 }

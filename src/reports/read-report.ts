@@ -203,13 +203,13 @@ const sumOf = (column: string, basis: string) =>
   `coalesce(sum(${column}) filter (where basis = '${basis}'), 0)`;
 
 /**
- * Who was there on the days of a range, each counted on the first of them: less those whose last day before is in the range
- * too. By day, each day is a range of its own.
+ * Who was there on the days of a range, each counted on the first of them: less those who were there on an earlier day of the
+ * range. By day, each day is a range of its own.
  */
-const distinctOf = (subject: 'student' | 'recommendation', grouping: Grouping | 'total') =>
+const distinctOf = (subjects: 'students' | 'recommendations', grouping: Grouping | 'total') =>
   grouping === 'day'
-    ? `${subject}s`
-    : `${subject}s - coalesce((select sum(g) from unnest(${subject}_gaps[1:day - (${firstDay})]) as g), 0)`;
+    ? subjects
+    : `${subjects} - coalesce(${subjects}_seen[least(day - (${firstDay}), cardinality(${subjects}_seen))], 0)`;
 
 function sumsIn(window: Window, grouping: Grouping | 'total'): string {
   const column = (figure: (typeof summed)[number]) =>
@@ -218,12 +218,12 @@ function sumsIn(window: Window, grouping: Grouping | 'total'): string {
   return [
     ...Object.entries(bases).flatMap(([short, basis]) => [
       ...summed.map((figure) => `${sumOf(column(figure), basis)} as ${short}_${figure}`),
-      `${sumOf(distinctOf('student', grouping), basis)} as ${short}_students`,
+      `${sumOf(distinctOf('students', grouping), basis)} as ${short}_students`,
     ]),
     // A group of one recommendation has it wherever it has a touch.
     grouping === 'recommendation'
       ? `least(1, ${sumOf('touches', bases.r)}) as r_recommendations`
-      : `${sumOf(distinctOf('recommendation', grouping), bases.r)} as r_recommendations`,
+      : `${sumOf(distinctOf('recommendations', grouping), bases.r)} as r_recommendations`,
     ...all.map((figure) => `${sumOf(column(figure), 'transactions')} as all_${figure}`),
     ...['service_without_recommendation', 'recommendation_without_service'].map(
       (basis) => `${sumOf('touches', basis)} as ${basis}`,
