@@ -226,7 +226,7 @@ export const limits = {
   reportIdsPerStep: 10_000,
   reportIdsPerStepMin: 100,
   /** So many times as many where interactions are walked through, whose ids need not be read: larger steps are cheaper. */
-  reportWalkFactor: 5,
+  reportWalkFactor: 2,
 
   // Keys, and what each organisation may take
 

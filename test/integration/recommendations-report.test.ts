@@ -142,7 +142,7 @@ it('what two processes count at once, and what was counted before, counts once',
     [initech.organisationId, firstUuid],
   );
   expect((await initech.report()).as_of).toBeNull();
-  // Several steps, each with 15 of the 20 interactions at the most.
+  // Several steps, each with 6 of the 20 interactions at the most.
   while (await keepStep(test.pool, initech.organisationId, 3));
   expect(await initech.report('from=2026-03-01&to=2026-04-01&group_by=item')).toEqual({
     ...counted,
