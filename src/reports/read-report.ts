@@ -196,9 +196,6 @@ type SumName =
   | 'recommendation_without_service';
 type SumRow = Readonly<Record<SumName, string>> & { readonly key: string };
 
-const firstDay = `date '2000-01-01' + $2::integer`;
-const endDay = `date '2000-01-01' + $3::integer`;
-
 const sumOf = (column: string, basis: string) =>
   `coalesce(sum(${column}) filter (where basis = '${basis}'), 0)`;
 
@@ -206,24 +203,24 @@ const sumOf = (column: string, basis: string) =>
  * Who was there on the days of a range, each counted on the first of them: less those who were there on an earlier day of the
  * range. By day, each day is a range of its own.
  */
-const distinctOf = (subjects: 'students' | 'recommendations', grouping: Grouping | 'total') =>
+const distinctOf = (subjects: 'students' | 'recommendations', from: number, grouping: Grouping | 'total') =>
   grouping === 'day'
     ? subjects
-    : `${subjects} - coalesce(${subjects}_seen[least(day - (${firstDay}), cardinality(${subjects}_seen))], 0)`;
+    : `${subjects} - coalesce(${subjects}_seen[least(day - ${dayLiteral(from)}, cardinality(${subjects}_seen))], 0)`;
 
-function sumsIn(window: Window, grouping: Grouping | 'total'): string {
+function sumsIn({ window, from }: Asked, grouping: Grouping | 'total'): string {
   const column = (figure: (typeof summed)[number]) =>
     figure === 'touches' ? figure : columnOf(figure, window);
   const all = creditedFigures.filter((figure) => figure !== 'codes' && figure !== 'by_offer');
   return [
     ...Object.entries(bases).flatMap(([short, basis]) => [
       ...summed.map((figure) => `${sumOf(column(figure), basis)} as ${short}_${figure}`),
-      `${sumOf(distinctOf('students', grouping), basis)} as ${short}_students`,
+      `${sumOf(distinctOf('students', from, grouping), basis)} as ${short}_students`,
     ]),
     // A group of one recommendation has it wherever it has a touch.
     grouping === 'recommendation'
       ? `least(1, ${sumOf('touches', bases.r)}) as r_recommendations`
-      : `${sumOf(distinctOf('recommendations', grouping), bases.r)} as r_recommendations`,
+      : `${sumOf(distinctOf('recommendations', from, grouping), bases.r)} as r_recommendations`,
     ...all.map((figure) => `${sumOf(column(figure), 'transactions')} as all_${figure}`),
     ...['service_without_recommendation', 'recommendation_without_service'].map(
       (basis) => `${sumOf('touches', basis)} as ${basis}`,
@@ -233,15 +230,17 @@ function sumsIn(window: Window, grouping: Grouping | 'total'): string {
 
 /**
  * The sums of the groups after the cursor, in the order of their keys, one more than a page has; of the total, one row. They
- * are read along the primary key, which is that order.
+ * are read along the primary key, which is that order. The days are written out: a plan that does not know them takes the
+ * range for small, looks it up by day, and reads all groups before it sorts them.
  */
 async function sumsOf(
   client: Client,
   organisationId: string,
-  { from, to, window, cursor, limit }: Asked,
+  asked: Asked,
   grouping: Grouping | 'total',
 ): Promise<SumRow[]> {
-  const values: unknown[] = [organisationId, from, to];
+  const { from, to, window, cursor, limit } = asked;
+  const values: unknown[] = [organisationId];
   const isDay = grouping === 'day';
   const dimension = isDay || grouping === 'total' ? 'all' : grouping;
   const after =
@@ -257,8 +256,8 @@ async function sumsOf(
            filter (where basis in ('recommendation', 'browsing')) > 0
          order by ${key} limit ${Math.trunc(limit) + 1}`;
   const { rows } = await client.query<SumRow>(
-    `select ${grouping === 'total' ? `''` : key} as key, ${sumsIn(window, grouping)} from report_sums
-     where organisation_id = $1 and dimension = '${dimension}' and day >= ${firstDay} and day < ${endDay} ${after} ${page}`,
+    `select ${grouping === 'total' ? `''` : key} as key, ${sumsIn(asked, grouping)} from report_sums
+     where organisation_id = $1 and dimension = '${dimension}' and day >= ${dayLiteral(from)} and day < ${dayLiteral(to)} ${after} ${page}`,
     values,
   );
   return rows;
@@ -295,6 +294,10 @@ function groupOf(grouping: Grouping, key: string): Record<string, string | null>
   if (grouping === 'platform' || grouping === 'country')
     return { [grouping]: key === '-' ? null : key.slice(1) };
   return { [grouping]: key };
+}
+
+function dayLiteral(days: number): string {
+  return `(date '2000-01-01' + (${Math.trunc(days)}))`;
 }
 
 function dayText(days: number): string {

@@ -205,6 +205,7 @@ it('a range that ends before it begins, or is longer than a year, is refused', a
   expect(await status('from=2025-01-01&to=2026-01-03')).toBe(400);
   expect(await status('from=2025-01-01&to=2026-01-02')).toBe(200);
   expect(await status('window=2h')).toBe(400);
+  expect(await status('to=0001-01-01&group_by=item')).toBe(200);
   expect(await status('')).toBe(200);
 });
 
