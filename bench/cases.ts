@@ -2,6 +2,7 @@ import type { Case } from './case.ts';
 import { checkOnly } from './cases/check-only.ts';
 import { citus } from './cases/citus.ts';
 import { costs } from './cases/costs.ts';
+import { feed } from './cases/feed.ts';
 import { interactions } from './cases/interactions.ts';
 import { interactionsBesideUploads } from './cases/interactions-beside-uploads.ts';
 import { interactionsHistory } from './cases/interactions-history.ts';
@@ -32,6 +33,7 @@ export const cases: readonly Case[] = [
   interactionsHistory,
   interactionsOrganisations,
   interactionsBesideUploads,
+  feed,
   tenMillion,
   report,
   memory,
