@@ -192,6 +192,8 @@ export const limits = {
   numberChangesIntervalMs: 10_000,
   /** How many rows of the log are looked at together, and for how long a page goes on looking. */
   changesPerLook: 1_000,
+  /** How many ids a stream fetches from the log at once. */
+  changeIdsPerLook: 10_000,
   changesSearchMs: 1_000,
   changesPerPageMax: 1_000,
   changesPerPageDefault: 100,

@@ -7,6 +7,14 @@ export interface Position {
   readonly offset: number;
 }
 
+export function isBefore(one: Position, other: Position): boolean {
+  return one.number < other.number || (one.number === other.number && one.offset < other.offset);
+}
+
+export function isSame(one: Position, other: Position): boolean {
+  return one.number === other.number && one.offset === other.offset;
+}
+
 const form = /^(\d{1,15})-(\d{1,6})-([0-9a-f]{8})$/;
 
 /** The cursors of one organisation. Each contains a hash of its id, so a cursor of another organisation is detected. */

@@ -61,57 +61,71 @@ export async function stateOf(pool: Pool, organisationId: string): Promise<LogSt
 }
 
 /**
- * Numbers the committed changes that have no number yet, up to a limit; returns how many. It locks the organisation's counter
- * until the numbers are committed, and selects the changes in a statement that begins after it has the lock. So numbers
- * become visible in order, and a reader that has seen one never meets a smaller one later. A change that commits meanwhile
- * gets its number the next time. Uploads never wait for the lock.
+ * Numbers the committed changes that have no number yet, up to a limit; returns how many, and the last number then. It locks
+ * the organisation's counter until the numbers are committed, and selects the changes in a statement that begins after it has
+ * the lock. So numbers become visible in order, and a reader that has seen one never meets a smaller one later. A change that
+ * commits meanwhile gets its number the next time. Uploads never wait for the lock.
  */
-export function numberChanges(pool: Pool, organisationId: string): Promise<number> {
+export function numberChanges(
+  pool: Pool,
+  organisationId: string,
+): Promise<{ readonly count: number; readonly last: number }> {
   return retryConflicts(() =>
-    inTransaction(pool, async (client) => {
-      const last = await lockCounter(client, organisationId);
-      const { rows } = await client.query<{ change_id: string }>(
-        `select change_id from changes where organisation_id = $1 and number is null and ${beforeTomorrow()}
-         order by change_id limit ${limits.changesNumberedAtOnce}`,
-        [organisationId],
-      );
-      const ids = rows.map(({ change_id }) => change_id);
-      if (ids.length === 0) return 0;
-      const numbered = await client.query(
-        `update changes set number = $3::bigint + array_position($2::uuid[], change_id)
-         where organisation_id = $1 and change_id = any ($2::uuid[])
-           and change_id >= '${ids[0]}' and change_id <= '${ids.at(-1)}'`,
-        [organisationId, ids, last],
-      );
-      expectRows(numbered, ids.length, 'changes to number');
-      const counted = await client.query({
-        name: 'count numbered changes',
-        text: 'update change_counters set last_number = last_number + $2 where organisation_id = $1',
-        values: [organisationId, ids.length],
+    inTransaction(pool, async (client, sendLast) => {
+      const { last, ids } = await lockAndSelect(client, organisationId);
+      if (ids.length === 0) return { count: 0, last };
+      sendLast(async () => {
+        const numbered = await client.query(
+          `update changes set number = $3::bigint + array_position($2::uuid[], change_id)
+           where organisation_id = $1 and change_id = any ($2::uuid[])
+             and change_id >= '${ids[0]}' and change_id <= '${ids.at(-1)}'`,
+          [organisationId, ids, last],
+        );
+        expectRows(numbered, ids.length, 'changes to number');
       });
-      expectRows(counted, 1, 'the counter of changes');
-      return ids.length;
+      sendLast(async () => {
+        const counted = await client.query({
+          name: 'count numbered changes',
+          text: 'update change_counters set last_number = last_number + $2 where organisation_id = $1',
+          values: [organisationId, ids.length],
+        });
+        expectRows(counted, 1, 'the counter of changes');
+      });
+      return { count: ids.length, last: last + ids.length };
     }),
   );
 }
 
-async function lockCounter(client: Client, organisationId: string): Promise<string> {
-  const lock = () =>
-    client.query<{ last_number: string }>({
-      name: 'lock change counter',
-      text: 'select last_number from change_counters where organisation_id = $1 for update',
-      values: [organisationId],
-    });
-  const [found] = (await lock()).rows;
-  if (found) return found.last_number;
-  await client.query(
-    `insert into change_counters (organisation_id, last_number, forgotten_number) values ($1, 0, 0)
-     on conflict do nothing`,
-    [organisationId],
-  );
-  const [made] = (await lock()).rows;
-  if (!made) throw new BeginAgain('the counter of changes was not written');
-  return made.last_number;
+/** Both statements are sent at once; PostgreSQL begins the second when the first has the lock. */
+async function lockAndSelect(
+  client: Client,
+  organisationId: string,
+): Promise<{ last: number; ids: readonly string[] }> {
+  const ask = () =>
+    Promise.all([
+      client.query<{ last_number: string }>({
+        name: 'lock change counter',
+        text: 'select last_number from change_counters where organisation_id = $1 for update',
+        values: [organisationId],
+      }),
+      client.query<{ change_id: string }>(
+        `select change_id from changes where organisation_id = $1 and number is null and ${beforeTomorrow()}
+         order by change_id limit ${limits.changesNumberedAtOnce}`,
+        [organisationId],
+      ),
+    ]);
+  let [counter, unnumbered] = await ask();
+  if (counter.rows.length === 0) {
+    await client.query(
+      `insert into change_counters (organisation_id, last_number, forgotten_number) values ($1, 0, 0)
+       on conflict do nothing`,
+      [organisationId],
+    );
+    [counter, unnumbered] = await ask();
+  }
+  const [locked] = counter.rows;
+  if (!locked) throw new BeginAgain('the counter of changes was not written');
+  return { last: Number(locked.last_number), ids: unnumbered.rows.map(({ change_id }) => change_id) };
 }
 
 /** A cursor behind everything that is committed now. */

@@ -3,6 +3,7 @@ import { RequestError } from '../errors.ts';
 import { limits } from '../limits.ts';
 import type { Pool } from '../postgres/pool.ts';
 import { statesOf } from './change-log.ts';
+import { ReaderGroups } from './reader-group.ts';
 
 /** A reader that waits for the change with a number. */
 interface Waiting {
@@ -16,6 +17,7 @@ interface Waiting {
  * would not do: a transaction that notifies holds a database-wide lock while it commits.
  */
 export class ChangeWatch {
+  readonly groups = new ReaderGroups();
   readonly #pool: Pool;
   readonly #waiting = new Set<Waiting>();
   readonly #streams = new Map<string, number>();

@@ -19,7 +19,7 @@ export async function numberForAll(pool: Pool, stopping?: AbortSignal): Promise<
     found = rows.length;
     for (const { organisation_id } of rows) {
       if (stopping?.aborted) return;
-      while ((await numberChanges(pool, organisation_id)) === limits.changesNumberedAtOnce);
+      while ((await numberChanges(pool, organisation_id)).count === limits.changesNumberedAtOnce);
     }
   }
 }

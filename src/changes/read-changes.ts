@@ -1,10 +1,10 @@
 import { RequestError } from '../errors.ts';
 import { limits } from '../limits.ts';
-import { joinArrays, uuidAt, uuidRange } from '../postgres/binary/encoded-rows.ts';
+import { joinUuidRanges, uuidAt } from '../postgres/binary/encoded-rows.ts';
 import type { Pool } from '../postgres/pool.ts';
 import { BeginAgain, retryConflicts } from '../postgres/transactions.ts';
 import type { ChangedIds } from './add-change.ts';
-import { ChangeCursors, notACursor, type Position } from './change-cursor.ts';
+import { ChangeCursors, isBefore, notACursor, type Position } from './change-cursor.ts';
 import { beforeTomorrow, type LogState, numberChanges, stateOf } from './change-log.ts';
 
 /** Where the records are, and how many characters one of a type can have at most. */
@@ -20,22 +20,6 @@ export interface ChangesAsked {
   readonly records: RecordSource;
 }
 
-export interface ChangePage {
-  readonly count: number;
-  /** Where to go on. */
-  readonly next: Position;
-  /** False where all that was committed has been read. */
-  readonly hasMore: boolean;
-}
-
-/** A change as the log has it. */
-interface LoggedChange {
-  readonly number: number;
-  readonly change_id: string;
-  readonly type: string;
-  readonly size: number;
-}
-
 /** A part of a change: its ids from `start` on, before `end`. */
 interface Part {
   readonly number: number;
@@ -49,6 +33,14 @@ interface Part {
 interface Run {
   readonly type: string;
   readonly parts: Part[];
+}
+
+/** A change of a type that is asked for, as the log has it. */
+interface LoggedChange {
+  readonly number: number;
+  readonly type: string;
+  readonly size: number;
+  readonly ids: Buffer;
 }
 
 /** Where to begin: at the cursor, or at the oldest change kept. Throws if the cursor's changes were dropped. */
@@ -71,44 +63,23 @@ function refuseForgotten({ number }: Position, { forgotten }: LogState): void {
   if (number <= forgotten) throw new RequestError('cursor_too_old');
 }
 
-/**
- * Reads the next page and passes each entry to `take` as JSON: the records that the log names, as they are now. The page ends
- * when it is full, its time is up, or every committed change has been read. Committed changes without a number get one.
- */
-export async function readChanges(
-  pool: Pool,
-  asked: ChangesAsked,
-  from: Position,
-  limit: number,
-  take: (change: string) => void,
-): Promise<ChangePage> {
-  const deadline = performance.now() + limits.changesSearchMs;
-  const page = new Page(asked, limit);
-  let next = from;
-  for (let state = await stateOf(pool, asked.organisationId); ; ) {
-    if (next.number <= state.last) next = await lookOn(pool, asked, page, next, state);
-    if (page.isFull || performance.now() > deadline) break;
-    if (next.number <= state.last) continue;
-    if (!state.hasUnnumbered) break;
-    await numberChanges(pool, asked.organisationId);
-    state = await stateOf(pool, asked.organisationId);
-  }
-  const hasMore = page.isFull || performance.now() > deadline;
-  // Entry by entry: keeping a page in memory cost more in garbage collection than all other work on it.
-  for (const run of page.runs) await takeRun(asked, run, take);
-  return { count: page.count, next, hasMore };
-}
-
 /** The ids of a page. It is full at its limit, or earlier with types whose records can be long. */
-class Page {
+export class ChangePage {
   readonly runs: Run[] = [];
+  readonly from: Position;
+  /** Where to go on. */
+  next: Position;
+  /** False where all that was committed when the page was begun has been read. */
+  hasMore = true;
   count = 0;
   readonly #asked: ChangesAsked;
   readonly #limit: number;
   #charactersLeft: number = limits.recordCharactersPerRead;
 
-  constructor(asked: ChangesAsked, limit: number) {
+  constructor(asked: ChangesAsked, from: Position, limit: number) {
     this.#asked = asked;
+    this.from = from;
+    this.next = from;
     this.#limit = limit;
   }
 
@@ -116,91 +87,166 @@ class Page {
     return this.count === this.#limit || this.#charactersLeft <= 0;
   }
 
-  /** How many more of a type there is room for. */
-  roomFor(type: string): number {
-    const characters = Math.ceil(this.#charactersLeft / this.#asked.records.charactersMax(type));
-    return Math.max(0, Math.min(this.#limit - this.count, characters));
-  }
-
-  add(type: string, part: Part): void {
-    const count = part.end - part.start;
+  /** Adds as much of a change as there is room for, from `next` on and before `until`. */
+  add({ number, type, size, ids }: LoggedChange, until: Position): void {
+    const start = number === this.next.number ? this.next.offset : 0;
+    const end = Math.min(
+      size,
+      start + this.#roomFor(type),
+      number === until.number ? until.offset : Number.POSITIVE_INFINITY,
+    );
+    this.next = end < size ? { number, offset: end } : { number: number + 1, offset: 0 };
+    const count = end - start;
     if (count === 0) return;
     const last = this.runs.at(-1);
+    const part = { number, size, ids, start, end };
     if (last?.type === type) last.parts.push(part);
     else this.runs.push({ type, parts: [part] });
     this.count += count;
     this.#charactersLeft -= count * this.#asked.records.charactersMax(type);
   }
+
+  /** How many more of a type there is room for. */
+  #roomFor(type: string): number {
+    const characters = Math.ceil(this.#charactersLeft / this.#asked.records.charactersMax(type));
+    return Math.max(0, Math.min(this.#limit - this.count, characters));
+  }
 }
 
-/** Adds changes from a position on until the page is full; returns the position where it stopped. */
-async function lookOn(
-  pool: Pool,
-  { organisationId, types }: ChangesAsked,
-  page: Page,
-  from: Position,
-  { last }: LogState,
-): Promise<Position> {
-  const looked = await changesFrom(pool, organisationId, from.number, last);
-  const wanted: LoggedChange[] = [];
-  let seen = from.number;
-  let count = -from.offset;
-  for (const change of looked) {
-    seen = change.number;
-    if (!types.has(change.type)) continue;
-    wanted.push(change);
-    count += change.size;
-    // Fetches no more ids than fit.
-    if (count >= page.roomFor(change.type)) break;
+const never: Position = { number: Number.POSITIVE_INFINITY, offset: 0 };
+
+/**
+ * Goes along the log page by page. It looks at many rows of the log at once and keeps the ids for the next pages: on a busy
+ * machine each round trip takes longer than the work that PostgreSQL does in it.
+ */
+export class LogReader {
+  readonly #pool: Pool;
+  readonly #asked: ChangesAsked;
+  readonly #idsPerLook: number;
+  #next: Position;
+  /** The last number that is known. */
+  #last = 0;
+  /** Whether there were more changes without a number than were numbered. */
+  #hasUnnumbered = false;
+  #looked: LoggedChange[] = [];
+  /** All that was asked for before this number is in `#looked`, or has been read. */
+  #lookedTo: number;
+
+  constructor(pool: Pool, asked: ChangesAsked, from: Position, idsPerLook: number) {
+    this.#pool = pool;
+    this.#asked = asked;
+    this.#next = from;
+    this.#lookedTo = from.number;
+    this.#idsPerLook = idsPerLook;
   }
-  const idsOf = await idsOfChanges(pool, organisationId, wanted);
-  for (const { number, type, size } of wanted) {
-    const ids = idsOf.get(number);
-    if (!ids) throw new BeginAgain('the ids of a change were not read');
-    const start = number === from.number ? from.offset : 0;
-    const end = Math.min(size, start + page.roomFor(type));
-    page.add(type, { number, size, ids, start, end });
-    if (end < size) return { number, offset: end };
-    if (page.isFull) return { number: number + 1, offset: 0 };
+
+  get next(): Position {
+    return this.#next;
   }
-  return { number: seen + 1, offset: 0 };
+
+  /**
+   * The next page, which ends when it is full, its time is up, at `until`, or when every change has been read that was
+   * committed at its beginning. Committed changes without a number get one. After an error the reader is of no use.
+   */
+  async nextPage(limit: number, until: Position = never): Promise<ChangePage> {
+    const deadline = performance.now() + limits.changesSearchMs;
+    const page = new ChangePage(this.#asked, this.#next, limit);
+    if (this.#next.number > this.#last) await this.#numberNew();
+    while (!page.isFull && page.next.number <= this.#last && isBefore(page.next, until)) {
+      if (this.#looked.length > 0) this.#fill(page, until);
+      else if (page.next.number < this.#lookedTo) page.next = { number: this.#lookedTo, offset: 0 };
+      else if (performance.now() < deadline) await this.#look(page.next);
+      else break;
+    }
+    // Between the two there is nothing that is asked for.
+    if (isBefore(until, page.next)) page.next = until;
+    page.hasMore = page.next.number <= this.#last || this.#hasUnnumbered;
+    this.#next = page.next;
+    return page;
+  }
+
+  async #numberNew(): Promise<void> {
+    const { organisationId } = this.#asked;
+    const state = await stateOf(this.#pool, organisationId);
+    this.#last = state.last;
+    this.#hasUnnumbered = false;
+    if (!state.hasUnnumbered) return;
+    const { count, last } = await numberChanges(this.#pool, organisationId);
+    this.#last = last;
+    this.#hasUnnumbered = count === limits.changesNumberedAtOnce;
+  }
+
+  #fill(page: ChangePage, until: Position): void {
+    let read = 0;
+    for (const change of this.#looked) {
+      if (page.isFull || !isBefore({ number: change.number, offset: 0 }, until)) break;
+      page.add(change, until);
+      if (page.next.number === change.number) break;
+      read++;
+    }
+    this.#looked.splice(0, read);
+    const [first] = this.#looked;
+    if (page.isFull) return;
+    // Skips what is not asked for.
+    const end = { number: first?.number ?? this.#lookedTo, offset: 0 };
+    if (isBefore(page.next, end)) page.next = end;
+  }
+
+  async #look(from: Position): Promise<void> {
+    const { rows, to } = await changesFrom(this.#pool, this.#asked, from, this.#last, this.#idsPerLook);
+    this.#looked = rows;
+    this.#lookedTo = to;
+  }
 }
 
-/** The log's rows from a number on. Numbers have no gaps: a row that is missing was dropped meanwhile. */
+/**
+ * The log's rows from a position on that are asked for, as many as have `idsMax` ids together, and the number up to which
+ * that is all. Numbers have no gaps: a row that is missing was dropped meanwhile.
+ */
 async function changesFrom(
   pool: Pool,
-  organisationId: string,
-  number: number,
+  { organisationId, types }: ChangesAsked,
+  { number, offset }: Position,
   last: number,
-): Promise<LoggedChange[]> {
+  idsMax: number,
+): Promise<{ rows: LoggedChange[]; to: number }> {
   const end = Math.min(last, number + limits.changesPerLook - 1);
-  const { rows } = await pool.query<LoggedChange>(
-    `select number, change_id, type, size from changes
-     where organisation_id = $1 and number >= ${Math.trunc(number)} and number <= ${Math.trunc(end)}
-       and ${beforeTomorrow()} order by number`,
-    [organisationId],
+  const { rows } = await pool.query<{ number: string; type: string; size: number; ids: Buffer | null }>(
+    `select number, type, size, case when ids_before < $3 then array_send(ids) end as ids
+     from (select number, type, size, case when type = any ($2::text[]) then ids end as ids,
+             coalesce(sum(case when type = any ($2::text[]) then size end)
+               over (order by number rows between unbounded preceding and 1 preceding), 0) as ids_before
+           from changes
+           where organisation_id = $1 and number >= ${Math.trunc(number)} and number <= ${Math.trunc(end)}
+             and ${beforeTomorrow()}) c
+     order by number`,
+    [organisationId, [...types], idsMax + offset],
   );
   if (rows.length !== end - number + 1) {
     refuseForgotten({ number, offset: 0 }, await stateOf(pool, organisationId));
     throw new BeginAgain('a change that has a number was not read');
   }
-  return rows.map((row) => ({ ...row, number: Number(row.number) }));
+  const wanted: LoggedChange[] = [];
+  for (const row of rows) {
+    if (!types.has(row.type)) continue;
+    if (row.ids === null) return { rows: wanted, to: Number(row.number) };
+    wanted.push({ number: Number(row.number), type: row.type, size: row.size, ids: row.ids });
+  }
+  return { rows: wanted, to: end + 1 };
 }
 
-/** The ids of changes, each as the binary array that it was stored from. */
-async function idsOfChanges(
-  pool: Pool,
-  organisationId: string,
-  changes: readonly LoggedChange[],
-): Promise<ReadonlyMap<number, Buffer>> {
-  if (changes.length === 0) return new Map();
-  const changeIds = changes.map(({ change_id }) => change_id).toSorted();
-  const { rows } = await pool.query<{ number: string; ids: Buffer }>(
-    `select number, array_send(ids) as ids from changes where organisation_id = $1 and change_id = any ($2::uuid[])
-       and change_id >= '${changeIds[0]}' and change_id <= '${changeIds.at(-1)}'`,
-    [organisationId, changeIds],
-  );
-  return new Map(rows.map(({ number, ids }) => [Number(number), ids]));
+/**
+ * Reads the records of a page as they are now and passes each entry to `take` as JSON. Entry by entry: keeping a page in
+ * memory cost more in garbage collection than all other work on it. `onLastAnswer` is called when the last query begins to
+ * be answered.
+ */
+export async function takePage(
+  asked: ChangesAsked,
+  { runs }: ChangePage,
+  take: (change: string) => void,
+  onLastAnswer = () => {},
+): Promise<void> {
+  for (const run of runs) await takeRun(asked, run, take, run === runs.at(-1) ? onLastAnswer : () => {});
 }
 
 /** Reads the records of a run. A record that is no longer stored is reported as deleted. */
@@ -208,13 +254,14 @@ async function takeRun(
   { organisationId, records }: ChangesAsked,
   { type, parts }: Run,
   take: (change: string) => void,
+  onAnswer: () => void,
 ): Promise<void> {
   const cursors = new ChangeCursors(organisationId);
   const places = placesOf(parts);
-  const ids = parts.map((part) => uuidRange(part.ids, part.start, part.end)).reduce(joinArrays);
-  const count = parts.reduce((sum, { start, end }) => sum + end - start, 0);
-  await records.read(type, { count, ids }, (id, record) => {
+  const [first] = parts;
+  await records.read(type, joinUuidRanges(parts), (id, record) => {
     const { part, at } = places.next().value as Place;
+    if (part === first && at === part.start) onAnswer();
     // With the cursor of another record, a reader that is cut off here would miss this one.
     if (id !== uuidAt(part.ids, at))
       throw new Error('records came in another order than they were asked for');

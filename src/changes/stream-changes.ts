@@ -2,10 +2,9 @@ import { RequestError } from '../errors.ts';
 import { limits } from '../limits.ts';
 import type { Pool } from '../postgres/pool.ts';
 import { retryConflicts } from '../postgres/transactions.ts';
-import { LineBuffer } from '../records/line-buffer.ts';
 import { ChangeCursors, type Position } from './change-cursor.ts';
 import type { ChangeWatch } from './change-watch.ts';
-import { type ChangesAsked, readChanges } from './read-changes.ts';
+import type { ChangesAsked } from './read-changes.ts';
 
 /** Who reads a stream. */
 export interface StreamReader {
@@ -43,30 +42,26 @@ export async function* streamChanges(
   const close = watch.open(organisationId);
   const cursors = new ChangeCursors(organisationId);
   const endMs = performance.now() + limits.changeStreamMs;
-  const lines = new LineBuffer();
+  const group = watch.groups.join(pool, asked, from);
   let heardMs = Number.NEGATIVE_INFINITY;
   try {
     reader.hold(limits.streamedAnswerBytes);
-    for (let next = from; ; ) {
-      const page = await retryConflicts(() => {
-        lines.take();
-        return readChanges(pool, asked, next, limits.changesPerPageMax, (change) => lines.add(change));
-      });
-      next = page.next;
-      const isSilent = page.count === 0 && performance.now() - heardMs < limits.changeHeartbeatMs;
+    for (;;) {
+      const { next, count, hasMore, lines } = await retryConflicts(() => group.read());
+      const isSilent = count === 0 && performance.now() - heardMs < limits.changeHeartbeatMs;
       if (!isSilent) {
         heardMs = performance.now();
-        if (page.count === 0) lines.add(JSON.stringify({ cursor: cursors.write(next) }));
-        yield lines.take();
+        yield count > 0 ? lines : Buffer.from(`${JSON.stringify({ cursor: cursors.write(next) })}\n`);
       }
       if (watch.isStopping || reader.gone.aborted || performance.now() > endMs) return;
       if (!(await reader.isAllowed())) return;
-      if (page.hasMore) continue;
+      if (hasMore) continue;
       reader.hold(limits.changeStreamBytes);
       await watch.wait(organisationId, next.number, limits.changeHeartbeatMs, reader.gone);
       if (!hasRoom(reader)) return;
     }
   } finally {
+    group.leave();
     close();
     reader.hold(0);
   }

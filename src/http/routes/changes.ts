@@ -1,5 +1,11 @@
 import { ChangeCursors, changeCursor } from '../../changes/change-cursor.ts';
-import { type ChangesAsked, positionOf, type RecordSource, readChanges } from '../../changes/read-changes.ts';
+import {
+  type ChangesAsked,
+  LogReader,
+  positionOf,
+  type RecordSource,
+  takePage,
+} from '../../changes/read-changes.ts';
 import { type StreamReader, streamChanges } from '../../changes/stream-changes.ts';
 import { interactionAnswer } from '../../interactions/answer.ts';
 import { readInteractions } from '../../interactions/interaction-rows.ts';
@@ -106,8 +112,9 @@ export const changesOperation: Operation = {
     const { limit: perPage = limits.changesPerPageDefault } = call.query;
     const { changes, next, hasMore } = await retryConflicts(async () => {
       const taken: string[] = [];
-      const page = await readChanges(pool, asked, from, Number(perPage), (change) => taken.push(change));
-      return { ...page, changes: taken };
+      const page = await new LogReader(pool, asked, from, Number(perPage)).nextPage(Number(perPage));
+      await takePage(asked, page, (change) => taken.push(change));
+      return { next: page.next, hasMore: page.hasMore, changes: taken };
     });
     return {
       status: 200,

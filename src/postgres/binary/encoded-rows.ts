@@ -40,12 +40,23 @@ export function pickElements(array: Buffer, wanted: readonly number[]): Buffer {
   return to * 8 < array.length ? Buffer.from(picked.subarray(0, to)) : picked.subarray(0, to);
 }
 
-/** The UUIDs of an array without nulls from `start` up to but not including `end`. */
-export function uuidRange(array: Buffer, start: number, end: number): Buffer {
+/** Some UUIDs of an array without nulls: those from `start` up to but not including `end`. */
+export interface UuidRange {
+  readonly ids: Buffer;
+  readonly start: number;
+  readonly end: number;
+}
+
+/** One array of all that is in the ranges. */
+export function joinUuidRanges(ranges: readonly UuidRange[]): { count: number; ids: Buffer } {
   const at = (row: number) => arrayHeaderBytes + row * uuidArrayStride;
-  const range = Buffer.concat([array.subarray(0, arrayHeaderBytes), array.subarray(at(start), at(end))]);
-  range.writeInt32BE(end - start, 12);
-  return range;
+  const ids = Buffer.concat([
+    ...ranges.slice(0, 1).map((range) => range.ids.subarray(0, arrayHeaderBytes)),
+    ...ranges.map((range) => range.ids.subarray(at(range.start), at(range.end))),
+  ]);
+  const count = ranges.reduce((sum, { start, end }) => sum + end - start, 0);
+  ids.writeInt32BE(count, 12);
+  return { count, ids };
 }
 
 /** Concatenates two arrays of one type. */
