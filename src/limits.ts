@@ -196,6 +196,8 @@ export const limits = {
   changeIdsPerLook: 10_000,
   changesSearchMs: 1_000,
   changesPerPageMax: 1_000,
+  /** How many pages are read at once for a stream that is behind. */
+  changePagesAhead: 3,
   changesPerPageDefault: 100,
   /** How often a process asks whether there is something new, for all who wait for it. */
   changesPollMs: 250,

@@ -45,7 +45,8 @@ class ReaderGroup {
   #log: LogReader;
   #pages: ReadPage[] = [];
   #reading: Promise<ReadPage> | undefined;
-  #bytes = new WeakMap<ReadPage, number>();
+  readonly #bytes = new WeakMap<ReadPage, number>();
+  #lastBytes = 0;
 
   constructor(pool: Pool, asked: ChangesAsked, from: Position) {
     this.#pool = pool;
@@ -74,7 +75,7 @@ class ReaderGroup {
     if (isLeftBehind && !this.#reading) this.#begin(position);
     const kept = this.#pages.findLast(({ from }) => isSame(from, position));
     const page = kept ?? (isSame(this.#log.next, position) ? await this.#readNext() : undefined);
-    if (page && page === this.#pages.at(-1) && page.hasMore) void this.#readAhead();
+    if (page) void this.#readAhead(page);
     return page;
   }
 
@@ -105,7 +106,10 @@ class ReaderGroup {
     const read = this.read(page);
     if (read.count > 0 && log === this.#log) this.#pages.push(read);
     read.lines.then(
-      ({ length }) => this.#bytes.set(read, length),
+      ({ length }) => {
+        this.#bytes.set(read, length);
+        this.#lastBytes = length;
+      },
       () => {
         if (this.#pages.includes(read)) this.#begin(from);
       },
@@ -113,14 +117,28 @@ class ReaderGroup {
     return read;
   }
 
-  async #readAhead(): Promise<void> {
-    if (this.#keptBytes() * 2 > limits.streamedAnswerBytes) return;
-    // Whoever comes for the page reads it again, and gets the error.
-    await this.#readNext().catch(() => {});
+  /** Reads a few pages beyond one, as long as all that are kept are small together. */
+  async #readAhead(page: ReadPage): Promise<void> {
+    const isMore = () => {
+      const ahead = this.#pages.length - 1 - this.#pages.indexOf(page);
+      const keptBytes = this.#keptBytes();
+      return (
+        this.#pages.includes(page) &&
+        this.#pages.at(-1)?.hasMore &&
+        ahead < limits.changePagesAhead &&
+        keptBytes * 2 < limits.streamedAnswerBytes
+      );
+    };
+    try {
+      while (isMore()) await this.#readNext();
+    } catch {
+      // Whoever comes for the page reads it again, and gets the error.
+    }
   }
 
+  /** A page that is being read counts as much as the last that was. */
   #keptBytes(): number {
-    return this.#pages.reduce((sum, page) => sum + (this.#bytes.get(page) ?? 0), 0);
+    return this.#pages.reduce((sum, page) => sum + (this.#bytes.get(page) ?? this.#lastBytes), 0);
   }
 
   /** Lets go of pages that nobody is about to get, and of the oldest if they are too large together. */
