@@ -79,6 +79,11 @@ class ReaderGroup {
     return page;
   }
 
+  /** Each member has reserved as much. */
+  get #bytesMax(): number {
+    return this.members.size * limits.streamedAnswerBytes;
+  }
+
   #begin(position: Position): void {
     this.#log = newLogReader(this.#pool, this.#asked, position);
     this.#pages = [];
@@ -126,7 +131,7 @@ class ReaderGroup {
         this.#pages.includes(page) &&
         this.#pages.at(-1)?.hasMore &&
         ahead < limits.changePagesAhead &&
-        keptBytes * 2 < limits.streamedAnswerBytes
+        keptBytes * 2 < this.#bytesMax
       );
     };
     try {
@@ -145,7 +150,7 @@ class ReaderGroup {
   prune(): void {
     const isAwaited = ({ from }: ReadPage) => [...this.members].some(({ next }) => isSame(next, from));
     for (let [first] = this.#pages; first; [first] = this.#pages) {
-      if (isAwaited(first) && this.#keptBytes() <= limits.streamedAnswerBytes) return;
+      if (isAwaited(first) && this.#keptBytes() <= this.#bytesMax) return;
       this.#pages.shift();
     }
   }

@@ -205,6 +205,7 @@ function sourcesOf(
     pools: parts.pools,
     waitingForConnection: () => parts.pool.waitingCount,
     interactionsWaiting: () => parts.writer.waiting,
+    changeStreams: () => parts.changeWatch.streams,
     stalledMs: () => parts.readiness.stalledMs,
     bytesInFlight: () => parts.bytesInFlight.bytes,
     bytesInFlightMax: parts.config.bytesInFlightMax,

@@ -55,6 +55,7 @@ export const described = {
     [1, 5, 25, 100, 250, 500],
   ),
   interactionsWaiting: gauge('interactions_waiting', 'Interactions in the queue or being written.'),
+  changeStreams: gauge('change_streams', 'Open streams of the change feed.'),
   poolInUse: gauge(
     'pool_connections_in_use',
     'Connections to PostgreSQL in use, on Citus to all nodes.',

@@ -15,6 +15,7 @@ export interface Sources {
   /** Requests queue in front of their pool, where organisations take turns. */
   readonly waitingForConnection: () => number;
   readonly interactionsWaiting: () => number;
+  readonly changeStreams: () => number;
   readonly stalledMs: () => Readonly<Record<string, number>>;
   readonly bytesInFlight: () => number;
   readonly bytesInFlightMax: number;
@@ -119,6 +120,7 @@ export class Metrics {
     this.#told = { hits, misses };
     this.#set(described.keyChangesAge, changesAgeMs / 1_000);
     this.#set(described.interactionsWaiting, sources.interactionsWaiting());
+    this.#set(described.changeStreams, sources.changeStreams());
     for (const [part, ms] of Object.entries(sources.stalledMs()))
       this.#set(described.stalled, ms / 1_000, part);
     this.#set(described.bytesInFlight, sources.bytesInFlight());
