@@ -10,6 +10,7 @@ import { expectError } from '../support/expect-error.ts';
 import { type FreezablePostgres, startFreezablePostgres } from '../support/freezable-postgres.ts';
 import { expectInTime } from '../support/in-time.ts';
 import { many } from '../support/new-records.ts';
+import { countWaiting } from '../support/query-database.ts';
 
 /** `/health/ready` tells the truth about the database, in time, whatever PostgreSQL or the uploads are at. */
 
@@ -78,11 +79,12 @@ describe('a PostgreSQL that has stopped answering', () => {
 });
 
 describe('a database that answers', () => {
+  let databaseUrl: string;
   let server: BuiltServer;
   let keys: string[];
   let client: pg.Client;
   beforeAll(async () => {
-    const databaseUrl = await createTestDatabase();
+    databaseUrl = await createTestDatabase();
     server = await startBuiltServer({
       DATABASE_URL: databaseUrl,
       DATABASE_CONNECTIONS_MAX: '2',
@@ -106,11 +108,7 @@ describe('a database that answers', () => {
     return rows.map(({ pid }) => pid);
   };
 
-  const waitingForLocks = async (): Promise<number> => {
-    const { rows } = await client.query(`select from pg_locks where not granted and database =
-      (select oid from pg_database where datname = current_database())`);
-    return rows.length;
-  };
+  const waitingForLocks = () => countWaiting(databaseUrl);
 
   async function askWhileUploadsWait() {
     await client.query('begin; lock table tags in access exclusive mode');
@@ -150,7 +148,7 @@ describe('a database that answers', () => {
     // One that was given up a moment ago may still be there.
     await expect.poll(askedOver).toHaveLength(1);
     const [first] = await connections();
-    await client.query('select pg_terminate_backend($1)', [first]);
+    await client.query('select pg_terminate_backend($1::integer)', [first]);
     const again = async () => {
       const { status } = await ask(server.url);
       return { status, isFirst: (await connections()).map((pid) => pid === first) };
