@@ -62,7 +62,7 @@ async function fill(): Promise<void> {
   for (const { name } of indexes) await ask(`drop index ${name}`);
   await ask(
     `insert into rejections (organisation_id, rejection_id, type, kind_id, request_id, index, record_id, record)
-     select o.organisation_id, uuidv7(interval '-20 days' + n * interval '1 second'), 'transactions',
+     select o.organisation_id, uuid_floor(now() - interval '20 days' + n * interval '1 second'), 'transactions',
        kinds.ids[1 + n % $2], requests.ids[1 + n / 5000], n % 5000, md5('record ' || n)::uuid,
        '{"transaction_id":"' || md5('record ' || n)::uuid || '","shop_id":"00000000-0000-4000-8000-000000000000",'
          '"region":"GB","savings":2.5,"amount":22.49,"source":"online","discount_name":"ten off on everything",'
