@@ -152,14 +152,16 @@ function visitsInGroup(
 
 /** Adds gaps, with how many more there are of each, to a stored list, in which each position includes those before it. */
 const addGaps = (stored: string, gaps: string, counts: string) => `
-  case when ${gaps} is not null then array(
-    select sum(sum(g.count)) over (order by g.gap)::bigint from (
-      select gap, count - coalesce(lag(count) over (order by gap), 0) as count from unnest(${stored}) with ordinality as u(count, gap)
-      union all
-      select gap, count from unnest(${gaps}, ${counts}) as u(gap, count)
-      union all
-      select gap, 0 from generate_series(1, ${gaps}[cardinality(${gaps})]) as u(gap)) as g
-    group by g.gap order by g.gap) end`;
+  case when ${gaps} is not null then (
+    select array(
+      select coalesce(l.stored[least(at, cardinality(l.stored))], 0)
+        + coalesce(l.added[width_bucket(at::integer, ${gaps})], 0)
+      from generate_series(1, greatest(cardinality(l.stored), ${gaps}[cardinality(${gaps})])) as p(at))
+    from (
+      -- Put together here, a list that is stored compressed is unpacked once.
+      select ${stored} || array[]::bigint[] as stored, array(
+        select sum(u.count) over (order by u.at)::bigint from unnest(${counts}) with ordinality as u(count, at)) as added
+      offset 0) as l) end`;
 
 /**
  * Adds the touches of this step to the sums, and how many students and recommendations were there. A visit between two days
@@ -190,7 +192,7 @@ export async function addTouches(client: Client, organisationId: string, step: s
           from report_interactions n ${dimensions('n')}
           where n.organisation_id = $1 and n.step = $2::bigint and ${hasDimension('n')}
             and (k.dimension = 'all' or ${isUsable('n')})
-          group by 3, 2, 4, 5
+          group by 2, 3, 4, 5
           union all
           select case when v.is_recommendation then ${recommendations} else ${students} end, v.dimension, v.value, u.day, v.basis,
             case when u.day - u.previous < ${gapDaysEnd} then u.day - u.previous else 0 end as gap, sum(u.sign) as count
@@ -208,7 +210,7 @@ export async function addTouches(client: Client, organisationId: string, step: s
               case when k.change = 1 then v.day else v.before end as previous, case when k.change = -1 then -1 else 1 end as sign) as u
           where v.before is distinct from v.day and (k.change = 0 or v.after is not null)
           group by 3, 4, 2, 6, 5, 1) as counts
-        group by value, day, dimension, basis) as c
+        group by dimension, value, day, basis) as c
       left join lateral (
         select students_seen, recommendations_seen from report_sums r
         where r.organisation_id = $1 and r.dimension = c.dimension and r.value = c.value and r.day = c.day and r.basis = c.basis
