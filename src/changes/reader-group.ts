@@ -73,8 +73,9 @@ class ReaderGroup {
   async pageAt(position: Position): Promise<ReadPage | undefined> {
     const isLeftBehind = [...this.members].every(({ next }) => isBefore(this.#log.next, next));
     if (isLeftBehind && !this.#reading) this.#begin(position);
-    const kept = this.#pages.findLast(({ from }) => isSame(from, position));
-    const page = kept ?? (isSame(this.#log.next, position) ? await this.#readNext() : undefined);
+    const page =
+      this.#pages.findLast(({ from }) => isSame(from, position)) ??
+      (isSame(this.#log.next, position) ? await this.#readNext() : undefined);
     if (page) void this.#readAhead(page);
     return page;
   }
