@@ -76,7 +76,9 @@ class ReaderGroup {
     const page =
       this.#pages.findLast(({ from }) => isSame(from, position)) ??
       (isSame(this.#log.next, position) ? await this.#readNext() : undefined);
-    if (page) void this.#readAhead(page);
+    // After an error the page under way may still be of the position before it.
+    if (!page || !isSame(page.from, position)) return undefined;
+    void this.#readAhead(page);
     return page;
   }
 
