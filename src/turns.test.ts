@@ -14,11 +14,6 @@ function recorder(turns: Turns) {
         await new Promise<void>((resolve) => ends.push(resolve));
       });
     },
-    async addUrgent(organisationId: string, name: string) {
-      const end = await turns.begin(organisationId, true);
-      begun.push(name);
-      ends.push(end);
-    },
     async endNext() {
       ends.shift()?.();
       await sleep(0);
@@ -34,17 +29,6 @@ it('organisations take turns, however much one of them has waiting', async () =>
   for (let count = 0; count < all.length; count++) await endNext();
   await Promise.all(all);
   expect(begun).toEqual(['a1', 'a2', 'b1', 'c1', 'a3', 'b2']);
-});
-
-it('an urgent task comes before others of its organisation, in turn with them, and before nobody else', async () => {
-  const turns = new Turns({ atOnce: 1, waitingMax: 100 });
-  const { begun, add, addUrgent, endNext } = recorder(turns);
-  const others = ['a1', 'a2', 'a3', 'b1'].map((name) => add(name.charAt(0), name));
-  const urgent = ['u1', 'u2', 'u3'].map((name) => addUrgent('a', name));
-  await sleep(0);
-  for (let count = 0; count < 7; count++) await endNext();
-  await Promise.all([...others, ...urgent]);
-  expect(begun).toEqual(['a1', 'u1', 'b1', 'a2', 'u2', 'a3', 'u3']);
 });
 
 it('no organisation has more than its share at once, even if nobody else wants one', async () => {

@@ -14,34 +14,6 @@ interface Waiting {
   readonly begin: () => void;
 }
 
-/** The tasks of one organisation that wait. Urgent ones come first, in turn with the others if there are any. */
-class Line {
-  readonly #urgent = new Set<Waiting>();
-  readonly #others = new Set<Waiting>();
-  #wasUrgent = false;
-
-  get isEmpty(): boolean {
-    return this.#urgent.size + this.#others.size === 0;
-  }
-
-  get first(): Waiting | undefined {
-    const isUrgent = this.#urgent.size > 0 && !(this.#wasUrgent && this.#others.size > 0);
-    const [first] = isUrgent ? this.#urgent : this.#others;
-    return first;
-  }
-
-  add(waiting: Waiting, isUrgent: boolean): void {
-    (isUrgent ? this.#urgent : this.#others).add(waiting);
-  }
-
-  delete(waiting: Waiting): boolean {
-    const wasUrgent = this.#urgent.delete(waiting);
-    const isDeleted = wasUrgent || this.#others.delete(waiting);
-    if (isDeleted) this.#wasUrgent = wasUrgent;
-    return isDeleted;
-  }
-}
-
 /**
  * A fair queue: runs a few tasks at once, and organisations take turns. One with many tasks in the queue delays another
  * by no more than the tasks under way. A task fails if the queue is full or if it waits too long.
@@ -50,7 +22,7 @@ export class Turns {
   readonly #options: TurnsOptions;
   readonly #perOrganisationMax: number;
   /** The queue of each organisation; the one whose turn it is comes first. */
-  readonly #waiting = new Map<string, Line>();
+  readonly #waiting = new Map<string, Set<Waiting>>();
   #waitingCount = 0;
   readonly #workingFor = new Map<string, number>();
   #working = 0;
@@ -73,13 +45,10 @@ export class Turns {
     }
   }
 
-  /**
-   * Resolves when it is the organisation's turn, to a function that ends the turn. An urgent task goes before others of the
-   * same organisation.
-   */
-  async begin(organisationId: string, isUrgent = false): Promise<() => void> {
+  /** Resolves when it is the organisation's turn, to a function that ends the turn. */
+  async begin(organisationId: string): Promise<() => void> {
     if (this.#isFreeFor(organisationId)) this.#start(organisationId);
-    else await this.#wait(organisationId, isUrgent);
+    else await this.#wait(organisationId);
     let hasEnded = false;
     return () => {
       if (hasEnded) return;
@@ -93,7 +62,7 @@ export class Turns {
     return this.#working < this.#options.atOnce && working < this.#perOrganisationMax;
   }
 
-  #wait(organisationId: string, isUrgent: boolean): Promise<void> {
+  #wait(organisationId: string): Promise<void> {
     const { waitingMax, waitMs } = this.#options;
     if (this.#waitingCount >= waitingMax) return Promise.reject(new RequestError('overloaded'));
     return new Promise<void>((resolve, reject) => {
@@ -110,18 +79,18 @@ export class Turns {
           resolve();
         },
       };
-      const line = this.#waiting.get(organisationId) ?? new Line();
-      line.add(waiting, isUrgent);
-      this.#waiting.set(organisationId, line);
+      const others = this.#waiting.get(organisationId);
+      if (others) others.add(waiting);
+      else this.#waiting.set(organisationId, new Set([waiting]));
       this.#waitingCount++;
     });
   }
 
   #forget(organisationId: string, waiting: Waiting): void {
-    const line = this.#waiting.get(organisationId);
-    if (!line?.delete(waiting)) return;
+    const others = this.#waiting.get(organisationId);
+    if (!others?.delete(waiting)) return;
     this.#waitingCount--;
-    if (line.isEmpty) this.#waiting.delete(organisationId);
+    if (others.size === 0) this.#waiting.delete(organisationId);
   }
 
   #start(organisationId: string): void {
@@ -134,11 +103,12 @@ export class Turns {
     const working = (this.#workingFor.get(organisationId) ?? 0) - 1;
     if (working > 0) this.#workingFor.set(organisationId, working);
     else this.#workingFor.delete(organisationId);
-    for (const [next, line] of this.#waiting) {
+    for (const [next, waiting] of this.#waiting) {
       if (!this.#isFreeFor(next)) continue;
-      line.first?.begin();
-      // The organisation goes behind the others.
-      if (this.#waiting.delete(next) && !line.isEmpty) this.#waiting.set(next, line);
+      const [first] = waiting;
+      first?.begin();
+      // Goes to the end of the line.
+      if (this.#waiting.delete(next) && waiting.size > 0) this.#waiting.set(next, waiting);
       return;
     }
   }

@@ -39,14 +39,6 @@ export class SharedPool {
   }
 
   /**
-   * The same for whoever follows the organisation's changes: its turns come before those of the organisation's uploads, which
-   * would make readers wait for a whole batch with every statement.
-   */
-  forReaders(organisationId: string): Pool {
-    return this.#poolOf(() => this.#connect(organisationId, undefined, true));
-  }
-
-  /**
    * The same for statements on the organisation's own rows: on Citus it bypasses the coordinator for the worker that
    * has them.
    */
@@ -69,8 +61,8 @@ export class SharedPool {
     return { connect, query } as unknown as Pool;
   }
 
-  async #connect(organisationId: string, node: string | undefined, isUrgent = false): Promise<Client> {
-    const endTurn = await this.#beginTurn(organisationId, isUrgent);
+  async #connect(organisationId: string, node: string | undefined): Promise<Client> {
+    const endTurn = await this.#beginTurn(organisationId);
     try {
       const client = await this.#pools.connect(node);
       const release = client.release.bind(client);
@@ -85,8 +77,8 @@ export class SharedPool {
     }
   }
 
-  async #beginTurn(organisationId: string, isUrgent: boolean): Promise<() => void> {
-    const endTurn = await this.#turns.begin(organisationId, isUrgent);
+  async #beginTurn(organisationId: string): Promise<() => void> {
+    const endTurn = await this.#turns.begin(organisationId);
     this.#inUse++;
     this.#allInUseSinceMs = performance.now();
     return () => {
