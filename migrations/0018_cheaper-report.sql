@@ -1,5 +1,8 @@
 -- The report on recommendations is counted from new tables, at a tenth of the cost. They hold derived data only: the old ones
 -- are dropped, and maintenance counts everything anew from the interactions and transactions.
+-- While this waits for a table that somebody reads, whoever comes after waits too: rather give up and be run again.
+set local lock_timeout = '3s';
+
 drop table report_interactions, report_transactions, report_credits, report_sums, report_reach;
 
 -- Each interaction that is counted, with what the report needs of it. The primary key finds the last interaction of a student
