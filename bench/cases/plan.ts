@@ -7,18 +7,18 @@ import { costsOf, smallUpload, wholeBatch } from '../costs-of.ts';
 import { type Usage, withoutMaintenance } from '../usage.ts';
 
 /**
- * Half of a core for the service: what two cores carry beside PostgreSQL and the one that sends. Neither the size of its
- * uploads nor its rate of interactions is one whose costs are measured: `plan` has to come to them from those around.
+ * Half of a core for the service: with more, `plan` counts on two processes, and here there is one. Neither the size of
+ * its uploads nor its rate of interactions is one whose costs are measured: `plan` has to come to them from those around.
  */
 const demand = {
-  recordsPerSecond: 3_000,
+  recordsPerSecond: 2_000,
   recordsPerRequest: 100,
-  interactionsPerSecond: 1_400,
+  interactionsPerSecond: 400,
   organisations: 1,
   retentionDays: 1,
 };
 const uploadsPerSecond = { small: 100, whole: 10 };
-const rates = { slow: 1_000, fast: 2_000 };
+const rates = { slow: 250, fast: 500 };
 /** A round must be over before the threads end that check large bodies: starting them would be counted. */
 const secondsMax = Math.floor(limits.workerIdleMs / 1_000 / 7);
 const within = 1.2;
