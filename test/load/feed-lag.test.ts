@@ -50,11 +50,15 @@ async function uploadUntil(isOver: () => boolean, versions: readonly Buffer[]): 
 const tagBegins = Buffer.from('"type":"tags","id":"');
 const tagBytes = tagBegins.length + 36;
 
-/** Reads the stream from now on, and tells of every tag in it. It parses no line, which would cost more than to send it. */
-async function follow(signal: AbortSignal, onTag: (id: string) => void): Promise<void> {
+/** A cursor behind all that is stored. */
+async function cursorNow(): Promise<string> {
   const exported = await apiOf(server.url, key).get('/user-interactions', { accept: 'application/x-ndjson' });
+  return exported.headers.get('changes-cursor') ?? '';
+}
+
+/** Reads the stream and tells of every tag in it. It parses no line, which would cost more than to send it. */
+async function follow(after: string, signal: AbortSignal, onTag: (id: string) => void): Promise<void> {
   const headers = { authorization: `Bearer ${key}`, accept: 'application/x-ndjson' };
-  const after = exported.headers.get('changes-cursor');
   const { body } = await fetch(`${server.url}/v1/changes?after=${after}`, { headers, signal });
   let rest = Buffer.alloc(0);
   for await (const piece of body!) {
@@ -74,8 +78,9 @@ async function measureLag(): Promise<number> {
   const answered = new Map<string, number>();
   const arrived = many(readers, () => new Map<string, number>());
   const ending = new AbortController();
+  const after = await cursorNow();
   const following = arrived.map((times) =>
-    follow(ending.signal, (id) => void times.set(id, performance.now())).catch(() => {}),
+    follow(after, ending.signal, (id) => void times.set(id, performance.now())).catch(() => {}),
   );
   let isOver = false;
   const loads = bodies.map((body) => uploadUntil(() => isOver, body));

@@ -13,6 +13,7 @@ import { listRejections, type Rejection, summariseRejections } from '../support/
 import {
   attackersDay,
   countedReports,
+  cursorForms,
   foreign,
   interactionWith,
   recordOf,
@@ -164,9 +165,8 @@ describe('what names something of another organisation is answered as what names
   it.each(asked)('%s by %s', async (id, name, { method, path }, parameter) => {
     const ofType = typeOf(id);
     const value = name === 'cursor' && ofType ? foreign[ofType]! : victims.values[name]!;
-    // That of a replay names a type, too; and what is tried of one's own would fail again.
-    const isReplay = id === 'replay-rejections' && name === 'cursor';
-    const [before, filter] = isReplay ? ['customers.', '&code=not_an_object'] : ['', ''];
+    // That of a replay names a type, too; and what is tried of one's own would fail again. That of a report is a group.
+    const [before, filter] = (name === 'cursor' && cursorForms[id]) || ['', ''];
     const questionOf = (one: string, more = ''): Question => ({
       method,
       path:

@@ -135,3 +135,9 @@ export async function rowsOfVictim(databaseUrl: string, victimId: string): Promi
   const kept = Object.entries(rows).filter(([table]) => !/^(api_keys|organisations|audit_log)/.test(table));
   return Object.fromEntries(kept.map(([table, all]) => [table, all.filter((row) => row.includes(victimId))]));
 }
+
+/** Of operations whose cursors are more than an id: what goes before it, and what is asked with it. */
+export const cursorForms: Readonly<Record<string, readonly [string, string]>> = {
+  'replay-rejections': ['customers.', '&code=not_an_object'],
+  'report-recommendations': ['', '&group_by=recommendation'],
+};
