@@ -8,7 +8,7 @@ import { many, newShop } from '../support/new-records.ts';
 
 const promisedMs = 60_000;
 const perSecond = 200;
-const seconds = 15;
+const seconds = 8;
 
 let server: BuiltServer;
 let api: Api;
