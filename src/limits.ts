@@ -160,7 +160,7 @@ export const limits = {
   interactionWritersMax: 3,
   /** Fewer on Citus: planning costs it more than the rows do, so it gains by larger flushes. */
   interactionWritersPerWorkerMax: 2,
-  /** A Citus worker gets up to this many rows as `insert … values`; it plans more rows of an organisation better as arrays. */
+  /** Rows in an `insert … values` to a Citus worker. An organisation with more sends arrays. */
   interactionsWrittenOutMax: 24,
   /**
    * A queue of this size is flushed before the end of the event-loop turn: 0.79 of pgbench's rate, against 0.68

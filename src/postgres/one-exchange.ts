@@ -26,7 +26,7 @@ export function insertRows(
   return { name, text, values: rows.flat() };
 }
 
-/** By the name of the statement: to write a text of hundreds of parameters anew takes as long as to send it. */
+/** By name. Every flush to a Citus worker sends the same few texts, each with hundreds of parameters. */
 const insertTexts = new Map<string, string>();
 
 /** An internal of `pg`: a query writes its messages here, the last of which is a Sync. */
