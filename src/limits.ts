@@ -72,7 +72,9 @@ export const limits = {
   /** How much longer than PostgreSQL's own timeout we wait for a statement. */
   databaseGraceMs: 5_000,
   /** The share of the connections for uploads and reads that one organisation can hold at once. */
-  connectionShareMax: 0.75,
+  connectionShareMax: 0.65,
+  /** What its readers of changes can hold besides. */
+  readersConnectionShareMax: 0.3,
   connectionsWaitingMax: 10_000,
   connectionWaitMs: 10_000,
   /** Half a second less than is promised. */

@@ -43,6 +43,20 @@ it('no organisation has more than its share at once, even if nobody else wants o
   await Promise.all(all);
 });
 
+it('a task may ask for a smaller share, by itself or of others who wait', async () => {
+  const turns = new Turns({ atOnce: 3, perOrganisationMax: 2, waitingMax: 100 });
+  const end = await turns.begin('a', 1);
+  let hasBegun = false;
+  const second = turns.begin('a', 1).then((endSecond) => {
+    hasBegun = true;
+    endSecond();
+  });
+  (await turns.begin('b'))();
+  expect(hasBegun).toBe(false);
+  end();
+  await second;
+});
+
 it('who waits too long is refused, and does not get a turn later', async () => {
   const turns = new Turns({ atOnce: 1, waitingMax: 100, waitMs: 20 });
   const { begun, add, endNext } = recorder(turns);

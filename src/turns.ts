@@ -11,6 +11,7 @@ export interface TurnsOptions {
 }
 
 interface Waiting {
+  readonly max: number;
   readonly begin: () => void;
 }
 
@@ -45,10 +46,10 @@ export class Turns {
     }
   }
 
-  /** Resolves when it is the organisation's turn, to a function that ends the turn. */
-  async begin(organisationId: string): Promise<() => void> {
-    if (this.#isFreeFor(organisationId)) this.#start(organisationId);
-    else await this.#wait(organisationId);
+  /** Resolves when it is the organisation's turn, to a function that ends the turn. No more than `max` of its tasks run then. */
+  async begin(organisationId: string, max = this.#perOrganisationMax): Promise<() => void> {
+    if (this.#isFreeFor(organisationId, max)) this.#start(organisationId);
+    else await this.#wait(organisationId, max);
     let hasEnded = false;
     return () => {
       if (hasEnded) return;
@@ -57,12 +58,12 @@ export class Turns {
     };
   }
 
-  #isFreeFor(organisationId: string): boolean {
+  #isFreeFor(organisationId: string, max: number): boolean {
     const working = this.#workingFor.get(organisationId) ?? 0;
-    return this.#working < this.#options.atOnce && working < this.#perOrganisationMax;
+    return this.#working < this.#options.atOnce && working < max;
   }
 
-  #wait(organisationId: string): Promise<void> {
+  #wait(organisationId: string, max: number): Promise<void> {
     const { waitingMax, waitMs } = this.#options;
     if (this.#waitingCount >= waitingMax) return Promise.reject(new RequestError('overloaded'));
     return new Promise<void>((resolve, reject) => {
@@ -72,6 +73,7 @@ export class Turns {
       };
       const timer = waitMs === undefined ? undefined : setTimeout(refuse, waitMs);
       const waiting: Waiting = {
+        max,
         begin: () => {
           clearTimeout(timer);
           this.#forget(organisationId, waiting);
@@ -104,9 +106,9 @@ export class Turns {
     if (working > 0) this.#workingFor.set(organisationId, working);
     else this.#workingFor.delete(organisationId);
     for (const [next, waiting] of this.#waiting) {
-      if (!this.#isFreeFor(next)) continue;
       const [first] = waiting;
-      first?.begin();
+      if (!first || !this.#isFreeFor(next, first.max)) continue;
+      first.begin();
       // Goes to the end of the line.
       if (this.#waiting.delete(next) && waiting.size > 0) this.#waiting.set(next, waiting);
       return;

@@ -1,6 +1,6 @@
 import { RequestError } from '../errors.ts';
 import { limits } from '../limits.ts';
-import { joinUuidRanges, uuidAt } from '../postgres/binary/encoded-rows.ts';
+import { joinUuidRanges, uuidAt, uuidBytes } from '../postgres/binary/encoded-rows.ts';
 import type { Pool } from '../postgres/pool.ts';
 import { BeginAgain, retryConflicts } from '../postgres/transactions.ts';
 import type { ChangedIds } from './add-change.ts';
@@ -85,6 +85,11 @@ export class ChangePage {
 
   get isFull(): boolean {
     return this.count === this.#limit || this.#charactersLeft <= 0;
+  }
+
+  /** Of its records; records of two types with one id count as the same. */
+  ids(): Set<string> {
+    return new Set(this.runs.flatMap(({ parts }) => parts.flatMap(uuidBytes)));
   }
 
   /** Adds as much of a change as there is room for, from `next` on and before `until`. */

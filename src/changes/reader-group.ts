@@ -6,13 +6,15 @@ import { type ChangePage, type ChangesAsked, LogReader, takePage } from './read-
 
 /** A page whose records are being read, or have been. */
 interface ReadPage extends Pick<ChangePage, 'from' | 'next' | 'hasMore' | 'count'> {
+  /** Who found its ids. */
+  readonly log: LogReader;
   readonly begunMs: number;
   /** Resolves, once PostgreSQL has begun to answer the last query, to when that was. Never rejects. */
   readonly answered: Promise<number>;
   readonly lines: Promise<Buffer>;
 }
 
-function readPage(asked: ChangesAsked, page: ChangePage): ReadPage {
+function readPage(asked: ChangesAsked, log: LogReader, page: ChangePage): ReadPage {
   const buffer = new LineBuffer();
   const answered = Promise.withResolvers<number>();
   const begunMs = performance.now();
@@ -27,7 +29,7 @@ function readPage(asked: ChangesAsked, page: ChangePage): ReadPage {
   // Where it was read ahead, nobody may come for it.
   lines.catch(() => {});
   const { from, next, hasMore, count } = page;
-  return { from, next, hasMore, count, begunMs, answered: answered.promise, lines };
+  return { from, next, hasMore, count, log, begunMs, answered: answered.promise, lines };
 }
 
 const newLogReader = (pool: Pool, asked: ChangesAsked, from: Position) =>
@@ -44,6 +46,8 @@ class ReaderGroup {
   readonly #asked: ChangesAsked;
   #log: LogReader;
   #pages: ReadPage[] = [];
+  /** Of the pages that PostgreSQL has not begun to answer. */
+  readonly #unanswered = new Map<ReadPage, ReadonlySet<string>>();
   #reading: Promise<ReadPage> | undefined;
   readonly #bytes = new WeakMap<ReadPage, number>();
   #lastBytes = 0;
@@ -65,8 +69,8 @@ class ReaderGroup {
     return [...this.#pages.map(({ next }) => next), this.#log.next].find((next) => isBefore(position, next));
   }
 
-  read(page: ChangePage): ReadPage {
-    return readPage(this.#asked, page);
+  read(log: LogReader, page: ChangePage): ReadPage {
+    return readPage(this.#asked, log, page);
   }
 
   /** The page of the group from a position on; undefined where the group is not there. */
@@ -100,18 +104,21 @@ class ReaderGroup {
   }
 
   /**
-   * A page is begun when PostgreSQL has begun to answer the last query of the page before, so it cannot show a record as it
-   * was before that.
+   * Several pages are read at once. One that has a record of another in it is begun when PostgreSQL has begun to answer that
+   * one, so it cannot show the record as it was before.
    */
   async #startNext(): Promise<ReadPage> {
     const log = this.#log;
     const from = log.next;
-    await this.#pages.at(-1)?.answered;
     const page = await log.nextPage(limits.changesPerPageMax).catch((error: unknown) => {
       if (log === this.#log) this.#begin(from);
       throw error;
     });
-    const read = this.read(page);
+    const ids = page.ids();
+    for (const [{ answered }, others] of this.#unanswered) if (!ids.isDisjointFrom(others)) await answered;
+    const read = this.read(log, page);
+    this.#unanswered.set(read, ids);
+    void read.answered.then(() => this.#unanswered.delete(read));
     if (read.count > 0 && log === this.#log) this.#pages.push(read);
     read.lines.then(
       ({ length }) => {
@@ -169,7 +176,9 @@ export class GroupReader {
   next: Position;
   readonly #group: ReaderGroup;
   readonly #onLeave: () => void;
-  /** A page that was begun before could show a record as it was before the reader last saw it. */
+  /** Who found the last page: the pages of one follow each other without going back. */
+  #log: LogReader | undefined;
+  /** A page of another that was begun before could show a record as it was before the reader last saw it. */
   #seenMs = performance.now();
   #alone: LogReader | undefined;
 
@@ -182,9 +191,11 @@ export class GroupReader {
 
   async read(): Promise<LinesRead> {
     const shared = await this.#group.pageAt(this.next);
-    const page = shared && shared.begunMs >= this.#seenMs ? shared : await this.#readAlone();
+    const isNewer = shared && (shared.log === this.#log || shared.begunMs >= this.#seenMs);
+    const page = isNewer ? shared : await this.#readAlone();
     const lines = await page.lines;
     const { next, hasMore, count } = page;
+    this.#log = page.log;
     this.#seenMs = await page.answered;
     this.next = next;
     this.#group.prune();
@@ -197,7 +208,7 @@ export class GroupReader {
     this.#alone = undefined;
     const page = await log.nextPage(limits.changesPerPageMax, this.#group.boundaryAfter(this.next));
     this.#alone = log;
-    return this.#group.read(page);
+    return this.#group.read(log, page);
   }
 
   leave(): void {

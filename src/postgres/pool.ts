@@ -55,8 +55,10 @@ function ownSessions(timeoutMs: number, plansOnce: boolean | undefined): pg.Pool
   return {
     statement_timeout: timeoutMs,
     idle_in_transaction_session_timeout: timeoutMs,
-    // The last makes Citus pass `set local` on to the workers; without Citus it has no effect.
-    options: '-c timezone=UTC -c datestyle=ISO -c extra_float_digits=1 -c citus.propagate_set_commands=local',
+    // Our statements run for less time than PostgreSQL takes to compile them. The last makes Citus pass `set local` on to the
+    // workers; without Citus it has no effect.
+    options:
+      '-c timezone=UTC -c datestyle=ISO -c extra_float_digits=1 -c jit=off -c citus.propagate_set_commands=local',
     ...(plansOnce && { onConnect: async (client: pg.ClientBase) => void (await client.query(planOnce)) }),
   };
 }

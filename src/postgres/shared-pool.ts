@@ -10,15 +10,18 @@ import { type Client, isUnavailable, type Pool } from './pool.ts';
 export class SharedPool {
   readonly #pools: NodePools;
   readonly #turns: Turns;
+  readonly #readersMax: number;
   #inUse = 0;
   #allInUseSinceMs = 0;
 
   constructor(pools: NodePools) {
     const atOnce = pools.max;
     this.#pools = pools;
+    const share = (part: number) => Math.max(1, Math.floor(atOnce * part));
+    this.#readersMax = share(limits.readersConnectionShareMax);
     this.#turns = new Turns({
       atOnce,
-      perOrganisationMax: Math.max(1, Math.floor(atOnce * limits.connectionShareMax)),
+      perOrganisationMax: share(limits.connectionShareMax),
       waitingMax: limits.connectionsWaitingMax,
       waitMs: limits.connectionWaitMs,
     });
@@ -36,6 +39,14 @@ export class SharedPool {
 
   for(organisationId: string): Pool {
     return this.#poolOf(() => this.#connect(organisationId, undefined));
+  }
+
+  /**
+   * The same for whoever follows the organisation's changes. They have a share of their own: among its uploads, readers would
+   * wait for a whole batch with every page, and fall behind.
+   */
+  forReaders(organisationId: string): Pool {
+    return this.#poolOf(() => this.#connect(`readers of ${organisationId}`, undefined, this.#readersMax));
   }
 
   /**
@@ -61,8 +72,8 @@ export class SharedPool {
     return { connect, query } as unknown as Pool;
   }
 
-  async #connect(organisationId: string, node: string | undefined): Promise<Client> {
-    const endTurn = await this.#beginTurn(organisationId);
+  async #connect(who: string, node: string | undefined, max?: number): Promise<Client> {
+    const endTurn = await this.#beginTurn(who, max);
     try {
       const client = await this.#pools.connect(node);
       const release = client.release.bind(client);
@@ -77,8 +88,8 @@ export class SharedPool {
     }
   }
 
-  async #beginTurn(organisationId: string): Promise<() => void> {
-    const endTurn = await this.#turns.begin(organisationId);
+  async #beginTurn(who: string, max: number | undefined): Promise<() => void> {
+    const endTurn = await this.#turns.begin(who, max);
     this.#inUse++;
     this.#allInUseSinceMs = performance.now();
     return () => {

@@ -96,8 +96,10 @@ export function keepStep(
     inTransaction(
       pool,
       async (client) => {
+        // Set here too, for sessions of a pooler or of a Citus worker: to compile these statements takes as long as to run them.
         await client.query(
-          `set local statement_timeout = ${limits.reportStatementMs}; set local work_mem = '${limits.reportSortMemory}'`,
+          `set local statement_timeout = ${limits.reportStatementMs}; set local work_mem = '${limits.reportSortMemory}';
+           set local jit = off`,
         );
         const before = await lockProgress(client, organisationId);
         const next = await nextStep(client, organisationId, before, size);

@@ -1,6 +1,16 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, expect, inject, it } from 'vitest';
 import { readConfig } from '../../src/config.ts';
-import { createPool, isUnavailable, leavesOutcomeOpen, type OwnPool } from '../../src/postgres/pool.ts';
+import { NodePools } from '../../src/postgres/node-pools.ts';
+import {
+  type Client,
+  createPool,
+  isUnavailable,
+  leavesOutcomeOpen,
+  type OwnPool,
+  type Pool,
+} from '../../src/postgres/pool.ts';
+import { SharedPool } from '../../src/postgres/shared-pool.ts';
 import { inOneTransaction } from '../../src/postgres/transactions.ts';
 import { createTestDatabase } from '../support/database.ts';
 
@@ -36,4 +46,31 @@ it('of statements that share a commit nothing is stored where one says that a co
   const alone: unknown = await client.query(broken).catch((thrown: unknown) => thrown);
   expect(leavesOutcomeOpen(alone)).toBe(true);
   client.release();
+});
+
+it('uploads of an organisation leave connections to its readers of changes, and both leave one to others', async () => {
+  const own = createPool(config, () => {});
+  pools.push(own);
+  const shared = new SharedPool(new NodePools(own));
+  /** As many as it gets, until one more has to wait. */
+  const takeAll = async (pool: Pool): Promise<Client[]> => {
+    const taken: Client[] = [];
+    for (;;) {
+      const connecting = pool.connect();
+      // With nobody else about, a connection is there soon, or is not given.
+      const client = await Promise.race([connecting, sleep(300, undefined)]);
+      if (!client) {
+        waiting.push(connecting);
+        return taken;
+      }
+      taken.push(client);
+    }
+  };
+  const waiting: Promise<Client>[] = [];
+  const uploads = await takeAll(shared.for('acme'));
+  const reads = await takeAll(shared.forReaders('acme'));
+  expect([uploads.length, reads.length, config.databaseConnectionsMax]).toEqual([6, 3, 10]);
+  const other = await shared.for('globex').connect();
+  for (const client of [...uploads, ...reads, other]) client.release();
+  for (const client of await Promise.all(waiting)) client.release();
 });

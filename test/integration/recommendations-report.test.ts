@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import { numberForAll } from '../../src/changes/old-changes.ts';
+import { limits } from '../../src/limits.ts';
 import { firstUuid } from '../../src/registry/uuid-v7.ts';
 import { keepStep, ReportKeeper } from '../../src/reports/keep-report.ts';
 import { createTestApp, type TestApp } from '../support/app.ts';
@@ -191,6 +192,39 @@ it('an organisation that cannot be counted pauses, and keeps no other from being
   expect([failures, await touchesOf(bad)]).toEqual([1, 0]);
   await count(bad.organisationId);
   expect(await touchesOf(bad)).toBe(1);
+});
+
+it('an organisation whose step is too large goes on with smaller ones after a pause', async () => {
+  const tyrell = await newOrganisation('tyrell');
+  // Each in a change of its own: a step is never less than a change.
+  for (let minute = 10; minute < 10 + limits.reportIdsPerStepMin + 20; minute++)
+    await tyrell.touch(new Date(Date.parse('2026-03-10T00:00:00Z') + minute * 60_000).toISOString());
+  await numberForAll(test.pool);
+  await test.pool.query(`
+    create function refuse_many() returns trigger language plpgsql as $$ begin
+      if (select count(*) from added) > ${limits.reportIdsPerStepMin} then raise exception 'planted: too many'; end if;
+      return null; end $$;
+    create trigger planted after insert on report_interactions referencing new table as added
+      for each statement execute function refuse_many()`);
+  const touches = async () => (await tyrell.report()).total.recommendations.touches;
+  const keeper = new ReportKeeper(test.pool);
+  vi.useFakeTimers({ toFake: ['performance'] });
+  try {
+    const failures: number[] = [];
+    for (let run = 1; (await touches()) === 0; run++) {
+      await keeper.run().catch((error: Error) => {
+        expect(error.message).toMatch(/planted/);
+        failures.push(run);
+      });
+      vi.advanceTimersByTime(limits.reportPauseMsMax);
+    }
+    // 10,000, 2,000, 400 and 100 ids.
+    expect(failures).toEqual([1, 2, 3]);
+    expect(await touches()).toBe(limits.reportIdsPerStepMin + 20);
+  } finally {
+    vi.useRealTimers();
+    await test.pool.query('drop trigger planted on report_interactions');
+  }
 });
 
 it('a range that ends before it begins, or is longer than a year, is refused', async () => {

@@ -101,7 +101,7 @@ export const changesOperation: Operation = {
   async handle(call, parts) {
     const principal = principalOf(call);
     const { organisationId } = principal;
-    const pool = parts.pool.for(organisationId);
+    const pool = parts.pool.forReaders(organisationId);
     const asked = askedBy(call, principal, pool);
     const isStream = wantsLines(call);
     const from = await positionOf(pool, organisationId, call.query.after as string | undefined);

@@ -59,6 +59,14 @@ export function joinUuidRanges(ranges: readonly UuidRange[]): { count: number; i
   return { count, ids };
 }
 
+/** The bytes of each as a string, to compare them by. */
+export function uuidBytes({ ids, start, end }: UuidRange): string[] {
+  return Array.from({ length: end - start }, (_, index) => {
+    const at = arrayHeaderBytes + (start + index) * uuidArrayStride + 4;
+    return ids.toString('latin1', at, at + 16);
+  });
+}
+
 /** Concatenates two arrays of one type. */
 export function joinArrays(first: Buffer, second: Buffer): Buffer {
   const joined = Buffer.concat([first, second.subarray(arrayHeaderBytes)]);

@@ -1,0 +1,145 @@
+import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import type { RecordSource } from '../../src/changes/read-changes.ts';
+import { type GroupReader, ReaderGroups } from '../../src/changes/reader-group.ts';
+import { limits } from '../../src/limits.ts';
+import type { Pool } from '../../src/postgres/pool.ts';
+import { takeRecords } from '../../src/records/read-records.ts';
+import { createTestApp, type TestApp } from '../support/app.ts';
+import { many, newTag } from '../support/new-records.ts';
+
+/** Streams that share pages, with the moment at which each page's records are read in the hands of the test. */
+
+let test: TestApp;
+beforeAll(async () => {
+  test = await createTestApp();
+});
+afterAll(() => test.close());
+
+const page = limits.changesPerPageMax;
+const idsOfAPage = () => many(page, () => randomUUID());
+
+async function newOrganisation() {
+  const { organisationId, key } = await test.organisation(`acme-${randomUUID().slice(0, 8)}`);
+  const groups = new ReaderGroups();
+  const started: string[] = [];
+  /** What happens when the records of a page are about to be read, by the number of the read. */
+  const before: (() => Promise<void>)[] = [];
+  const records: RecordSource = {
+    async read(type, { ids }, take) {
+      started.push(type);
+      await before[started.length - 1]?.();
+      await takeRecords(test.pool, organisationId, 'tags', ids, take);
+    },
+    charactersMax: () => 1,
+  };
+  const looks: (() => Promise<void>)[] = [];
+  let looked = 0;
+  const query = async (...statement: Parameters<typeof test.pool.query>) => {
+    if (String(statement[0]).includes('ids_before')) await looks[looked++]?.();
+    return test.pool.query(...statement);
+  };
+  const pool = { connect: () => test.pool.connect(), query } as unknown as Pool;
+  return {
+    started,
+    before,
+    /** Stops at a look at the log, the first being 1; resolves, when it has come to that, to a function that lets it go on. */
+    holdLook(number: number): Promise<() => void> {
+      const [isLooking, mayLook] = [Promise.withResolvers<() => void>(), Promise.withResolvers<void>()];
+      looks[number - 1] = () => {
+        isLooking.resolve(mayLook.resolve);
+        return mayLook.promise;
+      };
+      return isLooking.promise;
+    },
+    /** One change, which fills a page. */
+    async store(ids: readonly string[], version: number): Promise<void> {
+      const answer = await test.app.inject({
+        method: 'POST',
+        url: '/v1/data/tags',
+        headers: { authorization: `Bearer ${key}` },
+        payload: { records: ids.map((tag_id) => newTag({ tag_id, name: String(version) })) },
+      });
+      expect(answer.statusCode, answer.body).toBe(200);
+    },
+    join: (number: number): GroupReader =>
+      groups.join(pool, { organisationId, types: new Set(['tags']), records }, { number, offset: 0 }),
+  };
+}
+
+/** The ids of the next page in their order, and the version of each. */
+async function readPage(reader: GroupReader): Promise<ReadonlyMap<string, number>> {
+  const lines = (await reader.read()).lines.toString().trim().split('\n');
+  const changes = lines.map((line) => JSON.parse(line) as { id: string; record: { name: string } });
+  return new Map(changes.map(({ id, record }) => [id, Number(record.name)]));
+}
+
+it('pages without a record in common are read at once', async () => {
+  const acme = await newOrganisation();
+  const [first, second] = [idsOfAPage(), idsOfAPage()];
+  await acme.store(first, 1);
+  await acme.store(second, 1);
+  const isSecondBegun = Promise.withResolvers<void>();
+  acme.before.push(() => isSecondBegun.promise);
+  acme.before.push(async () => isSecondBegun.resolve());
+  const reader = acme.join(1);
+  expect([...(await readPage(reader)).keys()]).toEqual(first);
+  expect([...(await readPage(reader)).keys()]).toEqual(second);
+  expect(acme.started).toHaveLength(2);
+});
+
+it('a page waits for one that has a record of it, so that no reader sees the record go back', async () => {
+  const acme = await newOrganisation();
+  const [shared, ...rest] = idsOfAPage();
+  if (shared === undefined) throw new Error('a page has ids');
+  const others = [...idsOfAPage().slice(1), shared];
+  await acme.store([shared, ...rest], 1);
+  await acme.store(others, 2);
+  acme.before.push(async () => {
+    // Long enough for the second page to be read, if it did not wait.
+    await sleep(500);
+    expect(acme.started).toHaveLength(1);
+    await acme.store([shared], 3);
+  });
+  const reader = acme.join(1);
+  expect((await readPage(reader)).get(shared)).toBe(3);
+  expect((await readPage(reader)).get(shared)).toBe(3);
+});
+
+it('a page that was read before a reader last saw its records is not given to that reader', async () => {
+  const acme = await newOrganisation();
+  const ids = idsOfAPage();
+  const [one] = ids as [string];
+  await acme.store(ids, 1);
+  await acme.store(ids, 2);
+  const [ahead, slow] = [acme.join(2), acme.join(2)];
+  expect((await readPage(ahead)).get(one)).toBe(2);
+  await acme.store([one], 3);
+  const late = acme.join(1);
+  expect((await readPage(late)).get(one)).toBe(3);
+  expect((await readPage(late)).get(one)).toBe(3);
+  // The page is still there for the one that had seen nothing.
+  expect((await readPage(slow)).get(one)).toBe(2);
+});
+
+it('after an error a reader gets the page that it asked for, though the next one is under way', async () => {
+  const acme = await newOrganisation();
+  // One more than are looked up in the log at once.
+  const pages = many(limits.changeIdsPerLook / page + 1, idsOfAPage);
+  for (const ids of pages) await acme.store(ids, 1);
+  const failed = Promise.withResolvers<void>();
+  const last = pages.length;
+  acme.before[last - 2] = () => failed.promise;
+  const isLooking = acme.holdLook(2);
+  const reader = acme.join(1);
+  for (let read = 1; read < last - 1; read++) await readPage(reader);
+  const mayLook = await isLooking;
+  const failing = reader.read();
+  failed.reject(new Error('the connection was lost'));
+  await expect(failing).rejects.toThrow('the connection was lost');
+  const again = readPage(reader);
+  mayLook();
+  expect([...(await again).keys()]).toEqual(pages.at(-2));
+  expect([...(await readPage(reader)).keys()]).toEqual(pages.at(-1));
+});
