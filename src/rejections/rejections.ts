@@ -1,6 +1,7 @@
 import type { EncodedRows } from '../postgres/binary/encoded-rows.ts';
 import type { Client, Pool } from '../postgres/pool.ts';
 import { expectRows } from '../postgres/transactions.ts';
+import { withoutSorting } from '../postgres/without-sorting.ts';
 import type { UploadType } from '../registry/upload-types.ts';
 import { firstUuid } from '../registry/uuid-v7.ts';
 import { type KindFilter, listKinds, type Reasons } from './rejection-kinds.ts';
@@ -37,7 +38,7 @@ export interface RejectionRange {
  * for a type that has none.
  */
 export async function listIds(
-  pool: Pool | Client,
+  on: Pool | Client,
   organisationId: string,
   { type, request_id }: Pick<RejectionFilter, 'type' | 'request_id'>,
   kindIds: readonly string[] | undefined,
@@ -62,10 +63,8 @@ export async function listIds(
     from = `unnest(${add(kindIds)}::uuid[]) as k(id) cross join lateral ${next('kind_id', 'k.id')}`;
   else if (type !== undefined) from = next('type', `${add(type)}::text`);
   else from = 'rejections where organisation_id = $1 and rejection_id > $2';
-  const { rows } = await pool.query<{ rejection_id: string }>(
-    `select rejection_id from ${from} order by rejection_id ${most}`,
-    values,
-  );
+  const text = `select rejection_id from ${from} order by rejection_id ${most}`;
+  const { rows } = await withoutSorting(on, (client) => client.query<{ rejection_id: string }>(text, values));
   return rows.map(({ rejection_id }) => rejection_id);
 }
 

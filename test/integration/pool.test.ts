@@ -18,16 +18,22 @@ const config = readConfig({ DATABASE_URL: await createTestDatabase() });
 const pools: OwnPool[] = [];
 afterAll(() => Promise.all(pools.map((pool) => pool.end())));
 
-async function planCacheMode(options?: { plansOnce: boolean }): Promise<string> {
+async function settingOf(name: string, options?: { plansOnce: boolean }): Promise<string> {
   const pool = createPool(config, () => {}, options);
   pools.push(pool);
-  const { rows } = await pool.query<{ plan_cache_mode: string }>('show plan_cache_mode');
-  return rows[0]?.plan_cache_mode ?? '';
+  const { rows } = await pool.query<{ value: string }>('select current_setting($1) as value', [name]);
+  return rows[0]?.value ?? '';
 }
 
 it('only a pool that asks for it makes plans once, and on Citus none does', async () => {
-  expect(await planCacheMode()).toBe('auto');
-  expect(await planCacheMode({ plansOnce: true })).toBe(inject('citus') ? 'auto' : 'force_generic_plan');
+  expect(await settingOf('plan_cache_mode')).toBe('auto');
+  expect(await settingOf('plan_cache_mode', { plansOnce: true })).toBe(
+    inject('citus') ? 'auto' : 'force_generic_plan',
+  );
+});
+
+it('no statement is compiled', async () => {
+  expect(await settingOf('jit')).toBe('off');
 });
 
 it('of statements that share a commit nothing is stored where one says that a connection broke and COMMIT was answered', async () => {
