@@ -198,7 +198,7 @@ export const limits = {
   changeIdsPerLook: 10_000,
   changesSearchMs: 1_000,
   changesPerPageMax: 1_000,
-  /** How many pages are read at once for a stream that is behind. */
+  /** How many pages are read beyond the one that a stream is getting. */
   changePagesAhead: 3,
   changesPerPageDefault: 100,
   /** How often a process asks whether there is something new, for all who wait for it. */
@@ -218,7 +218,13 @@ export const limits = {
   reportGroupsPerPageDefault: 100,
   /** How often maintenance counts changes for the report, and for how long. */
   reportIntervalMs: 10_000,
-  reportMsPerRun: 2_000,
+  reportMsPerRun: 5_000,
+  /** A process whose main thread works for more than this part of the time counts for less time, in smaller steps. */
+  reportBusyPart: 0.6,
+  reportMsPerBusyRun: 1_000,
+  reportIdsPerBusyStep: 2_000,
+  /** For how long it looks at how busy the process is. */
+  reportLookMs: 200,
   reportOrganisationsPerRun: 1_000,
   /** A statement that counts takes longer if one student has very many interactions. */
   reportStatementMs: 30_000,

@@ -43,7 +43,7 @@ it('no organisation has more than its share at once, even if nobody else wants o
   await Promise.all(all);
 });
 
-it('a task may ask for a smaller share, by itself or of others who wait', async () => {
+it('a task that asks for a smaller share waits for it, also in the queue', async () => {
   const turns = new Turns({ atOnce: 3, perOrganisationMax: 2, waitingMax: 100 });
   const end = await turns.begin('a', 1);
   let hasBegun = false;
@@ -52,6 +52,7 @@ it('a task may ask for a smaller share, by itself or of others who wait', async 
     endSecond();
   });
   (await turns.begin('b'))();
+  await sleep(0);
   expect(hasBegun).toBe(false);
   end();
   await second;

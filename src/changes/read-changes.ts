@@ -87,7 +87,7 @@ export class ChangePage {
     return this.count === this.#limit || this.#charactersLeft <= 0;
   }
 
-  /** Of its records; records of two types with one id count as the same. */
+  /** The ids of its records; the same id in two types counts once. */
   ids(): Set<string> {
     return new Set(this.runs.flatMap(({ parts }) => parts.flatMap(uuidBytes)));
   }

@@ -46,11 +46,12 @@ class ReaderGroup {
   readonly #asked: ChangesAsked;
   #log: LogReader;
   #pages: ReadPage[] = [];
-  /** Of the pages that PostgreSQL has not begun to answer. */
+  /** The ids of pages that PostgreSQL has not begun to answer. */
   readonly #unanswered = new Map<ReadPage, ReadonlySet<string>>();
   #reading: Promise<ReadPage> | undefined;
   readonly #bytes = new WeakMap<ReadPage, number>();
-  #lastBytes = 0;
+  /** Until a page has been read, few are begun. */
+  #lastBytes = limits.streamedAnswerBytes / 4;
 
   constructor(pool: Pool, asked: ChangesAsked, from: Position) {
     this.#pool = pool;
@@ -145,7 +146,7 @@ class ReaderGroup {
       );
     };
     try {
-      while (isMore()) await this.#readNext();
+      while (isMore() && (await this.#readNext()).hasMore);
     } catch {
       // Whoever comes for the page reads it again, and gets the error.
     }

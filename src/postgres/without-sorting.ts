@@ -1,8 +1,10 @@
 import { type Client, isUnavailable, type Pool } from './pool.ts';
 import { inOneTransaction } from './transactions.ts';
 
-const forbidSorting = (client: Client) => client.query('set local enable_sort = off');
-const allowSorting = (client: Client) => client.query('set local enable_sort to default');
+// A sort that it needs all the same looks so expensive to PostgreSQL that it would compile the statement.
+const forbidSorting = (client: Client) => client.query('set local enable_sort = off; set local jit = off');
+const allowSorting = (client: Client) =>
+  client.query('set local enable_sort to default; set local jit to default');
 
 /**
  * Runs a query that reads rows in the order of an index. If PostgreSQL underestimates an organisation, as it does until a

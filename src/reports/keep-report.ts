@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeTomorrow } from '../changes/change-log.ts';
 import { limits } from '../limits.ts';
 import type { Client, Pool } from '../postgres/pool.ts';
@@ -21,35 +22,48 @@ interface Failing {
 
 /**
  * Counts changes of all organisations, a step of each in turn, until nothing is left or the time is up; the next run
- * continues. An organisation whose step fails pauses for a while, so that it does not use up the time of the others, and
+ * continues. While the process is busy it counts little: the report may be
+ * late, and requests may not. An organisation whose step fails pauses for a while, so that it does not use up the time of the others, and
  * continues with smaller steps: a step is slow if one recommendation or student has very many interactions.
  */
 export class ReportKeeper {
   readonly #pool: Pool;
+  readonly #watch: () => () => boolean;
   readonly #failing = new Map<string, Failing>();
 
-  constructor(pool: Pool) {
+  constructor(pool: Pool, watch = watchLoop) {
     this.#pool = pool;
+    this.#watch = watch;
   }
 
   async run(stopping?: AbortSignal): Promise<void> {
-    const endMs = performance.now() + limits.reportMsPerRun;
+    const isBusy = this.#watch();
     let waiting = (await organisationsToCount(this.#pool)).filter((one) => !this.#isPaused(one));
+    if (waiting.length > 0) await sleep(limits.reportLookMs);
+    const startMs = performance.now();
+    let stepMax: number = limits.reportIdsPerStep;
+    const isOver = () => {
+      const busy = isBusy();
+      stepMax = busy ? limits.reportIdsPerBusyStep : limits.reportIdsPerStep;
+      const msMax = busy ? limits.reportMsPerBusyRun : limits.reportMsPerRun;
+      return stopping?.aborted || performance.now() > startMs + msMax;
+    };
     const failures: unknown[] = [];
     while (waiting.length > 0) {
       const left: string[] = [];
       for (const organisationId of waiting) {
-        if (stopping?.aborted || performance.now() > endMs) break;
+        if (isOver()) break;
         const size = this.#failing.get(organisationId)?.size ?? limits.reportIdsPerStep;
+        const taken = Math.min(size, stepMax);
         try {
-          if (await keepStep(this.#pool, organisationId, size)) left.push(organisationId);
-          this.#noteSuccess(organisationId, size);
+          if (await keepStep(this.#pool, organisationId, taken)) left.push(organisationId);
+          if (taken === size) this.#noteSuccess(organisationId, size);
         } catch (error) {
-          this.#noteFailure(organisationId, size);
+          this.#noteFailure(organisationId, taken);
           failures.push(error);
         }
       }
-      waiting = performance.now() > endMs || stopping?.aborted ? [] : left;
+      waiting = isOver() ? [] : left;
     }
     if (failures.length > 0) throw failures[0];
   }
@@ -69,6 +83,22 @@ export class ReportKeeper {
     const smaller = Math.max(Math.trunc(size / 5), limits.reportIdsPerStepMin);
     this.#failing.set(organisationId, { pauseMs, untilMs: performance.now() + pauseMs, size: smaller });
   }
+}
+
+const { eventLoopUtilization } = performance;
+
+/** Says whether the process has been busy since it last looked, at least `reportLookMs` ago. */
+function watchLoop(): () => boolean {
+  let last = eventLoopUtilization();
+  let isBusy = false;
+  return () => {
+    const now = eventLoopUtilization();
+    const { idle, active, utilization } = eventLoopUtilization(now, last);
+    if (idle + active < limits.reportLookMs) return isBusy;
+    last = now;
+    isBusy = utilization > limits.reportBusyPart;
+    return isBusy;
+  };
 }
 
 /** In random order, so that the last of one run may be the first of the next; no more than a run can count. */
