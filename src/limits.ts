@@ -219,9 +219,9 @@ export const limits = {
   /** How often maintenance counts changes for the report, and for how long. */
   reportIntervalMs: 10_000,
   reportMsPerRun: 5_000,
-  /** A process whose main thread works for more than this part of the time counts for less time, in smaller steps. */
+  /** A process that takes more than this part of a core counts for less time, in smaller steps. */
   reportBusyPart: 0.6,
-  reportMsPerBusyRun: 1_000,
+  reportMsPerBusyRun: 500,
   reportIdsPerBusyStep: 2_000,
   /** For how long it looks at how busy the process is. */
   reportLookMs: 200,

@@ -13,6 +13,8 @@ const readers = 3;
 const uploaders = 8;
 const bodySizes = [1_000, 2_000, 5_000];
 const markerEveryMs = 50;
+/** A reader that falls behind slowly would not be noticed in less. */
+const secondsMin = 15;
 /** After it a reader that is behind is given up. */
 const catchUpMs = 120_000;
 const amountAt = fieldsOf('transactions').indexOf('amount');
@@ -21,7 +23,8 @@ const amountAt = fieldsOf('transactions').indexOf('amount');
 export const feed: Case = {
   name: 'feed',
   what: `lag of ${readers} readers of the change feed while ${uploaders} uploaders saturate the service`,
-  async run(bench) {
+  async run(given) {
+    const bench = { ...given, seconds: Math.max(given.seconds, secondsMin) };
     const { cluster, tenant } = bench;
     await storeReferences(cluster, [tenant.organisationId], 'shops', referencesDefault);
     await cluster.query(

@@ -31,7 +31,7 @@ export class ReportKeeper {
   readonly #watch: () => () => boolean;
   readonly #failing = new Map<string, Failing>();
 
-  constructor(pool: Pool, watch = watchLoop) {
+  constructor(pool: Pool, watch = watchCpu) {
     this.#pool = pool;
     this.#watch = watch;
   }
@@ -85,18 +85,16 @@ export class ReportKeeper {
   }
 }
 
-const { eventLoopUtilization } = performance;
-
-/** Says whether the process has been busy since it last looked, at least `reportLookMs` ago. */
-function watchLoop(): () => boolean {
-  let last = eventLoopUtilization();
+/** Says whether the process has been busy, all its threads together, since it last looked, at least `reportLookMs` ago. */
+function watchCpu(): () => boolean {
+  let last = { atMs: performance.now(), cpu: process.cpuUsage() };
   let isBusy = false;
   return () => {
-    const now = eventLoopUtilization();
-    const { idle, active, utilization } = eventLoopUtilization(now, last);
-    if (idle + active < limits.reportLookMs) return isBusy;
-    last = now;
-    isBusy = utilization > limits.reportBusyPart;
+    const passedMs = performance.now() - last.atMs;
+    if (passedMs < limits.reportLookMs) return isBusy;
+    const { user, system } = process.cpuUsage(last.cpu);
+    isBusy = (user + system) / 1_000 > limits.reportBusyPart * passedMs;
+    last = { atMs: performance.now(), cpu: process.cpuUsage() };
     return isBusy;
   };
 }
