@@ -68,9 +68,14 @@ const micro = 1e-6;
  * On Citus, uploads and interactions connect to the worker that has the organisation; everything else, and
  * /health/ready, to the coordinator.
  */
-const connectionsForData = settings.databaseConnectionsMax[1].fallback + limits.interactionWritersMax;
+const connectionsForRequests = settings.databaseConnectionsMax[1].fallback;
 const connectionsPerProcess =
-  connectionsForData + limits.keyConnectionsMax + limits.maintenanceConnectionsMax + 1;
+  connectionsForRequests +
+  limits.interactionWritersMax +
+  limits.keyConnectionsMax +
+  limits.maintenanceConnectionsMax +
+  1;
+const connectionsPerWorker = connectionsForRequests + limits.interactionWritersPerWorkerMax;
 
 export function planCapacity(demand: Demand, costs: Costs = measuredCosts): Capacity {
   const service = serviceOf(demand, costs);
@@ -93,7 +98,7 @@ export function planCapacity(demand: Demand, costs: Costs = measuredCosts): Capa
       keyBytes: demand.recordsPerSecond * secondsPerDay * demand.retentionDays * costs.stored.record.key,
     },
     connections,
-    connectionsPerWorker: service.processes * connectionsForData,
+    connectionsPerWorker: service.processes * connectionsPerWorker,
     disk: disk.parts,
   };
 }

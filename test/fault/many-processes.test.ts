@@ -10,9 +10,9 @@ import { runCommand } from '../support/run-command.ts';
 
 const processes = 12;
 const connectionsMax = 2;
-/** Interactions have three to each node; keys, maintenance and readiness seven, all of them to the coordinator. */
-const workerMax = processes * (connectionsMax + 3);
-const coordinatorMax = workerMax + processes * 7;
+/** Interactions have two to each worker and three to the coordinator; keys, maintenance and readiness seven, all to the latter. */
+const workerMax = processes * (connectionsMax + 2);
+const coordinatorMax = processes * (connectionsMax + 3 + 7);
 
 let databaseUrl: string;
 let servers: BuiltServer[];
