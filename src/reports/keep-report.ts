@@ -86,7 +86,7 @@ export class ReportKeeper {
 }
 
 /** Says whether the process has been busy, all its threads together, since it last looked, at least `reportLookMs` ago. */
-function watchCpu(): () => boolean {
+export function watchCpu(): () => boolean {
   let last = { atMs: performance.now(), cpu: process.cpuUsage() };
   let isBusy = false;
   return () => {
