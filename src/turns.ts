@@ -46,7 +46,10 @@ export class Turns {
     }
   }
 
-  /** Resolves when it is the organisation's turn, to a function that ends the turn. No more than `max` of its tasks run then. */
+  /**
+   * Resolves when it is the organisation's turn, to a function that ends the turn. The task begins only if fewer than `max` of
+   * the organisation are running.
+   */
   async begin(organisationId: string, max = this.#perOrganisationMax): Promise<() => void> {
     if (this.#isFreeFor(organisationId, max)) this.#start(organisationId);
     else await this.#wait(organisationId, max);

@@ -22,9 +22,9 @@ interface Failing {
 
 /**
  * Counts changes of all organisations, a step of each in turn, until nothing is left or the time is up; the next run
- * continues. While the process is busy it counts little: the report may be
- * late, and requests may not. An organisation whose step fails pauses for a while, so that it does not use up the time of the others, and
- * continues with smaller steps: a step is slow if one recommendation or student has very many interactions.
+ * continues. While the process is busy it counts little: the report may be late, requests may not. An organisation whose step
+ * fails pauses for a while, so that it does not use up the time of the others, and continues with smaller steps: a step is
+ * slow if one recommendation or student has very many interactions.
  */
 export class ReportKeeper {
   readonly #pool: Pool;
@@ -41,11 +41,8 @@ export class ReportKeeper {
     let waiting = (await organisationsToCount(this.#pool)).filter((one) => !this.#isPaused(one));
     if (waiting.length > 0) await sleep(limits.reportLookMs);
     const startMs = performance.now();
-    let stepMax: number = limits.reportIdsPerStep;
     const isOver = () => {
-      const busy = isBusy();
-      stepMax = busy ? limits.reportIdsPerBusyStep : limits.reportIdsPerStep;
-      const msMax = busy ? limits.reportMsPerBusyRun : limits.reportMsPerRun;
+      const msMax = isBusy() ? limits.reportMsPerBusyRun : limits.reportMsPerRun;
       return stopping?.aborted || performance.now() > startMs + msMax;
     };
     const failures: unknown[] = [];
@@ -54,7 +51,7 @@ export class ReportKeeper {
       for (const organisationId of waiting) {
         if (isOver()) break;
         const size = this.#failing.get(organisationId)?.size ?? limits.reportIdsPerStep;
-        const taken = Math.min(size, stepMax);
+        const taken = isBusy() ? Math.min(size, limits.reportIdsPerBusyStep) : size;
         try {
           if (await keepStep(this.#pool, organisationId, taken)) left.push(organisationId);
           if (taken === size) this.#noteSuccess(organisationId, size);
@@ -85,7 +82,7 @@ export class ReportKeeper {
   }
 }
 
-/** Says whether the process has been busy, all its threads together, since it last looked, at least `reportLookMs` ago. */
+/** Returns a function that tells whether the process is busy: how much CPU it took since the last look, all threads together. */
 export function watchCpu(): () => boolean {
   let last = { atMs: performance.now(), cpu: process.cpuUsage() };
   let isBusy = false;
@@ -124,7 +121,7 @@ export function keepStep(
     inTransaction(
       pool,
       async (client) => {
-        // Set here too, for sessions of a pooler or of a Citus worker: to compile these statements takes as long as to run them.
+        // `jit` is set here too: the options of our sessions do not reach those of a pooler or of a Citus worker.
         await client.query(
           `set local statement_timeout = ${limits.reportStatementMs}; set local work_mem = '${limits.reportSortMemory}';
            set local jit = off`,
