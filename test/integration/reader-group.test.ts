@@ -7,7 +7,7 @@ import { limits } from '../../src/limits.ts';
 import type { Pool } from '../../src/postgres/pool.ts';
 import { takeRecords } from '../../src/records/read-records.ts';
 import { createTestApp, type TestApp } from '../support/app.ts';
-import { many, newTag } from '../support/new-records.ts';
+import { many, newShop, newTag } from '../support/new-records.ts';
 
 /** Streams that share pages, with the moment at which each page's records are read in the hands of the test. */
 
@@ -36,7 +36,9 @@ async function newOrganisation() {
   };
   const looks: (() => Promise<void>)[] = [];
   let looked = 0;
+  const asked = { queries: 0 };
   const query = async (...statement: Parameters<typeof test.pool.query>) => {
+    asked.queries++;
     if (String(statement[0]).includes('ids_before')) await looks[looked++]?.();
     return test.pool.query(...statement);
   };
@@ -44,6 +46,7 @@ async function newOrganisation() {
   return {
     started,
     before,
+    asked,
     /** Stops at a look at the log, the first being 1; resolves, when it has come to that, to a function that lets it go on. */
     holdLook(number: number): Promise<() => void> {
       const [isLooking, mayLook] = [Promise.withResolvers<() => void>(), Promise.withResolvers<void>()];
@@ -53,13 +56,18 @@ async function newOrganisation() {
       };
       return isLooking.promise;
     },
-    /** One change, which fills a page. */
-    async store(ids: readonly string[], version: number): Promise<void> {
+    /** One change. */
+    async store(ids: readonly string[], version: number, type = 'tags'): Promise<void> {
+      const name = String(version);
+      const records = ids.map((id) =>
+        type === 'tags' ? newTag({ tag_id: id, name }) : newShop({ shop_id: id, name }),
+      );
+      const headers = { authorization: `Bearer ${key}` };
       const answer = await test.app.inject({
         method: 'POST',
-        url: '/v1/data/tags',
-        headers: { authorization: `Bearer ${key}` },
-        payload: { records: ids.map((tag_id) => newTag({ tag_id, name: String(version) })) },
+        url: `/v1/data/${type}`,
+        headers,
+        payload: { records },
       });
       expect(answer.statusCode, answer.body).toBe(200);
     },
@@ -142,4 +150,16 @@ it('after an error a reader gets the page that it asked for, though the next one
   mayLook();
   expect([...(await again).keys()]).toEqual(pages.at(-2));
   expect([...(await readPage(reader)).keys()]).toEqual(pages.at(-1));
+});
+
+it('nothing is asked again and again where only other types follow a page that a slow reader has not taken', async () => {
+  const acme = await newOrganisation();
+  await acme.store(idsOfAPage(), 1);
+  await acme.store([randomUUID()], 1, 'shops');
+  const [fast] = [acme.join(1), acme.join(1)];
+  await readPage(fast);
+  await sleep(300);
+  const { queries } = acme.asked;
+  await sleep(300);
+  expect(acme.asked.queries).toBe(queries);
 });
