@@ -35,8 +35,8 @@ a port of its own.
   migrate: `intake-server migrate
 
 Runs the migrations that the database has not had, as the owner of the tables, makes the views for analysts, and grants the
-roles intake_serve, intake_admin, intake_read and intake_read_all what they need. Safe to run again, and by several at once.
-Not through a pooler.
+roles intake_serve, intake_admin and intake_read_all what they need. Safe to run again, and by several at once. Not through
+a pooler.
 
   DATABASE_URL=postgres://intake:change-me@localhost/intake intake-server migrate`,
   organisations: `intake-server organisations create <slug> [--name <name>]

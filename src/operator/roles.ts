@@ -35,10 +35,7 @@ const grants: Readonly<Record<string, readonly string[]>> = {
     'select, insert (target) on restores',
     'select, update on change_counters',
     'execute on function keys_can_be_trusted',
-    'select, insert, update, delete on analysts',
   ],
-  // Only the views: analysts see no more of a table than its view shows.
-  intake_read: ['usage on schema public, analytics', 'select on all tables in schema analytics'],
   // Also the tables behind the views, which hide no rows: Citus reads them with the rights of the caller.
   intake_read_all: [
     'usage on schema public, analytics_all',
@@ -59,6 +56,10 @@ export async function grantRoles(client: Client): Promise<string[]> {
   const missing = await missingOf(client, roles);
   for (const role of roles.filter((one) => !missing.includes(one)))
     for (const right of grants[role] ?? []) await client.query(`grant ${right} to ${role}`);
+  // By default every login may create temporary tables and fill the disk with them. No role needs any.
+  await client.query(`do $$ begin
+    execute format('revoke temporary on database %I from public', current_database());
+  end $$`);
   return missing;
 }
 

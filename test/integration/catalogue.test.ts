@@ -27,7 +27,6 @@ const others = [
   'tenants',
   'api_keys',
   'audit_log',
-  'analysts',
   'interactions',
   'interaction_idempotency_keys',
   'interaction_partitions',
@@ -122,9 +121,8 @@ it('every index but those of organisations, keys and the audit log leads with th
      where t.relnamespace = 'public'::regnamespace and a.attname <> 'organisation_id'
        and t.relname not in ('organisations', 'api_keys', 'audit_log', 'schema_migrations', 'schema_compatibility', 'restores')`,
   );
-  // The purge of forgotten keys goes through all organisations, in the background; leases, partitions and logins are of none.
+  // The purge of forgotten keys goes through all organisations, in the background; leases and partitions are of none.
   expect(rows.map(({ line }) => line).toSorted()).toEqual([
-    'analysts: login',
     'interaction_idempotency_keys: claimed_at',
     'interaction_partitions: first_id',
     'interaction_partitions: name',

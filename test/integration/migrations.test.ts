@@ -191,3 +191,43 @@ it('an organisation is among the tenants, whether it was there before or is adde
     ),
   ).toEqual([{ slug: 'after' }, { slug: 'before' }]);
 });
+
+it('a login that was bound to one organisation stays, and can read nothing any more', async () => {
+  await migrateBefore(18);
+  const url = new URL(databaseUrl);
+  const login = `anna_${url.pathname.slice(1)}`;
+  await queryDatabase(
+    databaseUrl,
+    `do $$ begin create role intake_read; exception when duplicate_object or unique_violation then null; end $$;
+     create role ${login} login password '${url.password}' in role intake_read;
+     create view analytics.organisations with (security_barrier) as select r.organisation_id, r.slug from organisations r
+       where r.organisation_id = (select organisation_id from analyst_organisation);
+     create view built as select slug from analytics.organisations;
+     grant usage on schema public, analytics to intake_read;
+     grant select on all tables in schema analytics to intake_read;
+     insert into organisations (organisation_id, slug, name) values (gen_random_uuid(), 'acme', 'Acme');
+     insert into analysts (login, organisation_id) select '${login}'::regrole, organisation_id from organisations`,
+  );
+  url.username = login;
+  const readAs = (from: string) => queryDatabase(url.href, `select slug from ${from}`);
+  const rights = `select from pg_shdepend where refclassid = 'pg_authid'::regclass and refobjid = 'intake_read'::regrole
+    and dbid = (select oid from pg_database where datname = current_database())`;
+  expect(await readAs('analytics.organisations')).toEqual([{ slug: 'acme' }]);
+  expect((await queryDatabase(databaseUrl, rights)).length).toBeGreaterThan(0);
+
+  expect(await migrate()).toMatchObject({ exitCode: 0, stderr: '' });
+  expect(await queryDatabase(databaseUrl, rights)).toEqual([]);
+  await expect(readAs('analytics.organisations')).rejects.toMatchObject({ code: '42P01' });
+  for (const from of ['public.organisations', 'analytics_all.organisations'])
+    await expect(readAs(from)).rejects.toMatchObject({ code: '42501' });
+  expect(
+    await queryDatabase(
+      databaseUrl,
+      `select to_regnamespace('analytics') as schema, to_regclass('analysts') as bindings,
+         to_regclass('analyst_organisation') as binding, to_regproc('note_analyst') as trigger, to_regclass('built') as built`,
+    ),
+  ).toEqual([{ schema: null, bindings: null, binding: null, trigger: null, built: null }]);
+  expect(
+    await queryDatabase(databaseUrl, `select act, details from audit_log order by audit_id desc limit 1`),
+  ).toEqual([{ act: 'analyst.unbind', details: { login } }]);
+});

@@ -65,14 +65,7 @@ const bounded = [
   'report_progress',
 ];
 /** A few in all, or one a day. */
-const tiny = [
-  'schema_migrations',
-  'schema_compatibility',
-  'restores',
-  'leases',
-  'interaction_partitions',
-  'analysts',
-];
+const tiny = ['schema_migrations', 'schema_compatibility', 'restores', 'leases', 'interaction_partitions'];
 const records = resourceTypes.map((type) => tableOf(type).name);
 /** Statements that may cost more, by a part of their text, each with its reason. */
 const mayCostMore: Readonly<Record<string, string>> = {
