@@ -11,12 +11,11 @@ export class CursorSigner {
     this.#scope = scope;
   }
 
-  /** 128 bits, as 22 characters of base64url. */
+  /** The first 132 bits, which are 22 characters of base64url. */
   sign(text: string): string {
     return createHmac('sha256', this.#key).update(`${this.#scope} ${text}`).digest('base64url').slice(0, 22);
   }
 
-  /** Compares the characters, not the bytes they encode: the last character has bits that encode nothing. */
   isSigned(text: string, signature: string): boolean {
     const [expected, given] = [Buffer.from(this.sign(text)), Buffer.from(signature)];
     return given.length === expected.length && timingSafeEqual(given, expected);

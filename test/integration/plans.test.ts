@@ -23,6 +23,7 @@ import { addOldChanges } from '../support/old-changes.ts';
 import { addOldWeek } from '../support/old-week.ts';
 import { genericPlan, type Plan, statementsInside } from '../support/plans.ts';
 import { linesThatQuery, type Recording, recordStatements } from '../support/recorded-statements.ts';
+import { signerOf } from '../support/signed-cursor.ts';
 
 /**
  * Every statement that the service sends, planned on small and on large tables. A prepared statement keeps its generic
@@ -156,7 +157,7 @@ async function useEverything(): Promise<void> {
     const names = { organisation: 'acme', slug: 'acme', key_id: issued.key_id, limit: '1' };
     await askEverything(admin, adminOperations, { ...names, cursor: 'acme' });
     const api = apiOf(service.address, issued.key);
-    await makeEveryRequest(api);
+    await makeEveryRequest(api, await signerOf(ownerUrl, 'acme', 'report'));
     await waitForChange(api, service.address, issued.key);
     await doMaintenance(api);
     const { rows } = await owner.query<{ organisation_id: string }>(

@@ -4,6 +4,7 @@ import { fieldsOf, idFieldOf, makeRecord, recordTypes, type TestRecord } from '.
 import type { Api } from '../support/api.ts';
 import { everyRowOf } from '../support/query-database.ts';
 import { listRejections } from '../support/rejections.ts';
+import { replayCursorAfter, reportCursorAfter, signerOf } from '../support/signed-cursor.ts';
 
 /** What two organisations have stored, partly under the same ids, before one of them attacks the other. */
 
@@ -136,8 +137,23 @@ export async function rowsOfVictim(databaseUrl: string, victimId: string): Promi
   return Object.fromEntries(kept.map(([table, all]) => [table, all.filter((row) => row.includes(victimId))]));
 }
 
-/** Of operations whose cursors are more than an id: what goes before it, and what is asked with it. */
-export const cursorForms: Readonly<Record<string, readonly [string, string]>> = {
-  'replay-rejections': ['customers.', '&code=not_an_object'],
-  'report-recommendations': ['', '&group_by=recommendation'],
-};
+/** Of operations whose cursors are signed: one of the victim's, and what is asked with it. */
+export async function signedCursorsOf(
+  databaseUrl: string,
+  slug: string,
+): Promise<Readonly<Record<string, readonly [cursor: string, filter: string]>>> {
+  const [ofReplay, ofReport] = [
+    await signerOf(databaseUrl, slug, 'replay'),
+    await signerOf(databaseUrl, slug, 'report'),
+  ];
+  return {
+    'replay-rejections': [
+      replayCursorAfter(ofReplay, 'customers', foreign.customers!),
+      '&code=not_an_object',
+    ],
+    'report-recommendations': [
+      reportCursorAfter(ofReport, 'recommendation', foreign.offers!),
+      '&group_by=recommendation',
+    ],
+  };
+}
