@@ -1,32 +1,21 @@
-import { execFileSync } from 'node:child_process';
-import {
-  chmodSync,
-  chownSync,
-  copyFileSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  rmSync,
-} from 'node:fs';
+import { chmodSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { afterAll, expect, it } from 'vitest';
-import { type LocalPostgres, startLocalPostgres, unprivilegedAccount } from '../../src/cli/local-postgres.ts';
+import { type LocalPostgres, startLocalPostgres } from '../../src/cli/local-postgres.ts';
 import { apiOf } from '../support/api.ts';
 import { startBuiltServer } from '../support/built-server.ts';
 import { servingLogin } from '../support/database.ts';
 import { newTag } from '../support/new-records.ts';
 import { queryDatabase } from '../support/query-database.ts';
 import { runCommand } from '../support/run-command.ts';
+import { isInstalled, killPostgres, programs, startStandby } from '../support/standby.ts';
 import { startTcpProxy } from '../support/tcp-proxy.ts';
 
 /** Follows "Standby" of docs/scaling.md: its statements and its pg_basebackup, on clusters of its own. */
 
-const programs = '/usr/lib/postgresql/15/bin';
-const isInstalled = existsSync(join(programs, 'pg_basebackup'));
 if (!isInstalled) console.log('No standby takes over: PostgreSQL 15 of Debian is not installed');
 
 const page = readFileSync(fileURLToPath(new URL('../../docs/scaling.md', import.meta.url)), 'utf8');
@@ -45,27 +34,10 @@ function makeFolder(): string {
   return folder;
 }
 
-async function start(folder: string): Promise<LocalPostgres> {
-  const cluster = await startLocalPostgres(folder, programs);
+async function untilTheEnd(starting: Promise<LocalPostgres>): Promise<LocalPostgres> {
+  const cluster = await starting;
   running.defer(() => cluster.stop());
   return cluster;
-}
-
-/** A copy that follows the primary, made as the page says. */
-async function startStandby(primary: LocalPostgres, folder: string): Promise<LocalPostgres> {
-  const account = unprivilegedAccount();
-  const data = join(folder, 'data');
-  mkdirSync(folder);
-  mkdirSync(data, { mode: 0o700 });
-  if (account) chownSync(data, account.uid, account.gid);
-  const { hostname, port } = new URL(primary.url('postgres'));
-  execFileSync(
-    join(programs, 'pg_basebackup'),
-    ['-h', hostname, '-p', port, '-U', 'replicator', '-D', data, ...backupFlags, '--checkpoint=fast'],
-    { ...account, env: { PGPASSWORD: 'change-me-4' }, stdio: 'pipe' },
-  );
-  copyFileSync(join(primary.home, 'password'), join(folder, 'password'));
-  return start(folder);
 }
 
 it.skipIf(!isInstalled)(
@@ -75,14 +47,16 @@ it.skipIf(!isInstalled)(
     expect(statements).toHaveLength(4);
     const [createRole = '', waitForStandby = '', reload = '', promote = ''] = statements;
     const folder = makeFolder();
-    const primary = await start(join(folder, 'first'));
+    const primary = await untilTheEnd(startLocalPostgres(join(folder, 'first'), programs));
     await queryDatabase(primary.url('postgres'), createRole);
     await queryDatabase(primary.url('postgres'), 'create database intake');
     const url = primary.url('intake');
     expect(await runCommand(['migrate'], { DATABASE_URL: url })).toMatchObject({ exitCode: 0 });
     const { password } = new URL(url);
     await queryDatabase(url, `create role ${servingLogin} login password '${password}' in role intake_serve`);
-    const standby = await startStandby(primary, join(folder, 'second'));
+    const standby = await untilTheEnd(
+      startStandby(primary, join(folder, 'second'), 'change-me-4', backupFlags),
+    );
     await queryDatabase(url, waitForStandby);
     await queryDatabase(url, reload);
 
@@ -104,10 +78,7 @@ it.skipIf(!isInstalled)(
     });
     await expect.poll(() => acknowledged.length, { timeout: 60_000 }).toBeGreaterThan(100);
 
-    process.kill(
-      Number.parseInt(readFileSync(join(primary.home, 'data', 'postmaster.pid'), 'utf8'), 10),
-      'SIGKILL',
-    );
+    killPostgres(primary);
     await expect.poll(upload, { timeout: 60_000 }).toBe(503);
     const before = acknowledged.length;
     await queryDatabase(standby.url('postgres'), promote);
