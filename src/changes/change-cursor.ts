@@ -61,12 +61,12 @@ export class ChangeCursors {
     this.#signer = signer;
   }
 
-  write({ number, offset, size, epoch }: Position): string {
-    return this.within(number, size, epoch)(offset);
+  write(position: Position): string {
+    return this.within(position)(position.offset);
   }
 
-  /** Writes the cursors of a change, each after so many of its ids. One signature serves all: it has the size, not the offset. */
-  within(number: number, size: number, epoch: string): (offset: number) => string {
+  /** Writes cursors after so many ids of a change. One signature serves all: it covers the size, not the offset. */
+  within({ number, size, epoch }: Pick<Position, 'number' | 'size' | 'epoch'>): (offset: number) => string {
     const signature = this.#signer.sign(`${number}-${size}-${epoch}`);
     return (offset) => `${number}-${offset}-${size}-${epoch}-${signature}`;
   }
@@ -76,8 +76,8 @@ export class ChangeCursors {
     const [, number = '', offset = '', size = '', epoch = '', signature = ''] = form.exec(cursor) ?? [];
     if (!this.#signer.isSigned(`${number}-${size}-${epoch}`, signature)) return undefined;
     const position = { number: Number(number), offset: Number(offset), size: Number(size), epoch };
-    if (position.offset > position.size || (position.offset === 0 && position.size > 0)) return undefined;
-    return position.size > 0 && position.offset === position.size ? afterChange(position) : position;
+    const isWithin = 0 < position.offset && position.offset < position.size;
+    return isWithin || (position.offset === 0 && position.size === 0) ? position : undefined;
   }
 }
 

@@ -297,15 +297,13 @@ async function takeRun(
   const places = placesOf(parts, cursors);
   const [first] = parts;
   await records.read(type, joinUuidRanges(parts), (id, record) => {
-    const { part, at, cursorAfter } = places.next().value as Place;
+    const { part, at, cursor } = places.next().value as Place;
     if (part === first && at === part.start) onAnswer();
     // With the cursor of another record, a reader that is cut off here would miss this one.
     if (id !== uuidAt(part.ids, at))
       throw new Error('records came in another order than they were asked for');
     const deleted = record === 'null' || record.includes('"is_deleted":true');
-    take(
-      `{"cursor":"${cursorAfter(at + 1)}","type":"${type}","id":"${id}","deleted":${deleted},"record":${record}}`,
-    );
+    take(`{"cursor":"${cursor}","type":"${type}","id":"${id}","deleted":${deleted},"record":${record}}`);
   });
   if (!places.next().done) throw new BeginAgain('fewer records were read than were asked for');
 }
@@ -313,12 +311,16 @@ async function takeRun(
 interface Place {
   readonly part: Part;
   readonly at: number;
-  readonly cursorAfter: (offset: number) => string;
+  /** After this id. */
+  readonly cursor: string;
 }
 
 function* placesOf(parts: readonly Part[], cursors: ChangeCursors): Generator<Place, undefined> {
   for (const part of parts) {
-    const cursorAfter = cursors.within(part.number, part.size, part.epoch);
-    for (let at = part.start; at < part.end; at++) yield { part, at, cursorAfter };
+    const within = part.size > 1 ? cursors.within(part) : undefined;
+    for (let at = part.start; at < part.end; at++) {
+      const isLast = at + 1 === part.size;
+      yield { part, at, cursor: within && !isLast ? within(at + 1) : cursors.write(afterChange(part)) };
+    }
   }
 }

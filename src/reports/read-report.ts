@@ -26,7 +26,7 @@ export const reportParameters: Readonly<Record<string, Field>> = {
   ),
   window: optional(oneOf(windowNames, { description: 'for how long a touch is credited, default 24h' })),
   group_by: optional(oneOf(groupings, { description: 'default day' })),
-  cursor: optional(text({ description: 'the `next_cursor` of the previous page' })),
+  cursor: optional(text({ description: 'the `next_cursor` of the previous page, with the same `group_by`' })),
   limit: optional(
     integer({
       minimum: 1,

@@ -71,6 +71,7 @@ const tiny = [
   'schema_compatibility',
   'restores',
   'leases',
+  'cursor_key',
   'interaction_partitions',
   'analysts',
 ];

@@ -19,7 +19,6 @@ import {
   referencesOf,
   rowsOfVictim,
   shared,
-  signedCursorsOf,
   storeAttackers,
   storeVictims,
   taken,
@@ -59,7 +58,6 @@ let attacker: Api;
 let attackersKey: string;
 let victimId: string;
 let victims: Victims;
-let signedCursors: Awaited<ReturnType<typeof signedCursorsOf>>;
 let rowsBefore: Record<string, string[]>;
 let overviewBefore: unknown;
 
@@ -74,9 +72,8 @@ beforeAll(async () => {
     `select organisation_id from organisations where slug = 'victim'`,
   );
   victimId = row!.organisation_id;
-  const { values, own } = await storeVictims(victim);
-  victims = { values, own: [...own, victimId, victimsKey.split('_')[1]!] };
-  signedCursors = await signedCursorsOf(server.databaseUrl, 'victim');
+  const stored = await storeVictims(victim, server.databaseUrl);
+  victims = { ...stored, own: [...stored.own, victimId, victimsKey.split('_')[1]!] };
   await storeAttackers(attacker);
   rowsBefore = await rowsOfVictim(server.databaseUrl, victimId);
   overviewBefore = await overviewOf(victim);
@@ -166,7 +163,7 @@ describe('what names something of another organisation is answered as what names
 
   it.each(asked)('%s by %s', async (id, name, { method, path }, parameter) => {
     const ofType = typeOf(id);
-    const [signed, filter = ''] = (name === 'cursor' && signedCursors[id]) || [];
+    const [signed, filter = ''] = (name === 'cursor' && victims.signed[id]) || [];
     const value = signed ?? (name === 'cursor' && ofType ? foreign[ofType]! : victims.values[name]!);
     const questionOf = (one: string, more = ''): Question => ({
       method,

@@ -50,9 +50,11 @@ export interface Victims {
   readonly values: Readonly<Record<string, string>>;
   /** All that is the victim's alone, and that no answer to the attacker may hold unless it was in the question. */
   readonly own: readonly string[];
+  /** Of operations whose cursors are signed: one of the victim's, and what is asked with it. */
+  readonly signed: Readonly<Record<string, readonly [cursor: string, filter: string]>>;
 }
 
-export async function storeVictims(victim: Api): Promise<Victims> {
+export async function storeVictims(victim: Api, databaseUrl: string): Promise<Victims> {
   const requestIds: string[] = [];
   for (const type of typesInOrder) {
     for (const ids of [shared, foreign]) {
@@ -104,7 +106,7 @@ export async function storeVictims(victim: Api): Promise<Victims> {
   expect(rejections).toHaveLength(types.length + 2);
   const ids = [...Object.values(foreign), ...Object.values(taken), ...requestIds, ...rejections];
   const own = [victimsWord, victimsDay, recommendation_id, recorded.body.interaction_id, ...ids];
-  return { values, own };
+  return { values, own, signed: await signedCursorsOf(databaseUrl, 'victim') };
 }
 
 export async function storeAttackers(attacker: Api): Promise<void> {
@@ -137,11 +139,7 @@ export async function rowsOfVictim(databaseUrl: string, victimId: string): Promi
   return Object.fromEntries(kept.map(([table, all]) => [table, all.filter((row) => row.includes(victimId))]));
 }
 
-/** Of operations whose cursors are signed: one of the victim's, and what is asked with it. */
-export async function signedCursorsOf(
-  databaseUrl: string,
-  slug: string,
-): Promise<Readonly<Record<string, readonly [cursor: string, filter: string]>>> {
+async function signedCursorsOf(databaseUrl: string, slug: string): Promise<Victims['signed']> {
   const [ofReplay, ofReport] = [
     await signerOf(databaseUrl, slug, 'replay'),
     await signerOf(databaseUrl, slug, 'report'),

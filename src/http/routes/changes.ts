@@ -79,14 +79,14 @@ export const changesOperation: Operation = {
       example: {
         changes: [
           {
-            cursor: '42-1-1-1f0c2d3e-8Pz0oWc3l0rXyYQ1n9m5Kw',
+            cursor: '42-0-0-1f0c2d3e-8Pz0oWc3l0rXyYQ1n9m5Kw',
             type: 'tags',
             id: storedExample('tags').tag_id,
             deleted: false,
             record: storedExample('tags'),
           },
         ],
-        next_cursor: '43-0-0-1f0c2d3e-Vd2hT7gqR4mJ0bXk6sNzEw',
+        next_cursor: '42-0-0-1f0c2d3e-8Pz0oWc3l0rXyYQ1n9m5Kw',
         has_more: false,
       },
       otherContent: {
