@@ -113,7 +113,7 @@ const onPublicApi = {
   interaction_not_found: [404, 'There is no interaction with this id', 'check the id'],
   cursor_too_old: [
     410,
-    'The changes after this cursor are no longer kept',
+    'The changes after this cursor are no longer kept, or the database has lost changes before it',
     'export what you need as NDJSON, and go on from the cursor in the header Changes-Cursor of the first export',
   ],
   idempotency_key_reused: [

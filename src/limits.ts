@@ -190,6 +190,8 @@ export const limits = {
   changesKeptDays: 7,
   changeDaysAhead: 28,
   changesNumberedAtOnce: 1_000,
+  /** How many starts of PostgreSQL an organisation's log remembers; cursors from before them are too old. */
+  changeEpochsKept: 100,
   /** How often changes get their numbers where nobody reads them. */
   numberChangesIntervalMs: 10_000,
   /** How many rows of the log are looked at together, and for how long a page goes on looking. */

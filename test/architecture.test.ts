@@ -32,6 +32,7 @@ const steps = [
   ['src/metrics'],
   ['src/traces'],
   ['src/postgres'],
+  ['src/signed-cursors.ts'],
   ['src/records'],
   ['src/receipts', 'src/rejections', 'src/changes'],
   ['src/interactions'],

@@ -6,7 +6,7 @@ import { type Client, isUnavailable, type Pool } from '../postgres/pool.ts';
 import { CommitUnconfirmed, inTransaction, retryConflicts } from '../postgres/transactions.ts';
 import { addToReceipt, type ReceiptHead } from '../receipts/receipts.ts';
 import { addCountChange } from '../records/record-counts.ts';
-import { type Field, isUuid, optional, text } from '../registry/fields.ts';
+import { type Field, optional, text } from '../registry/fields.ts';
 import { sentReferencesOf, type UploadType, uploadTypes } from '../registry/upload-types.ts';
 import { firstUuid } from '../registry/uuid-v7.ts';
 import { countRejections } from '../rejections/find-rejections.ts';
@@ -29,6 +29,7 @@ import {
   type StoredRejection,
   typesRejected,
 } from '../rejections/rejections.ts';
+import type { CursorSigner } from '../signed-cursors.ts';
 import { batchAnswer, type WrittenBatch } from './answer.ts';
 import { notStored, type Outcome, outcomeUnknownOf } from './outcome.ts';
 import type { CheckedBatch } from './read/batch-builder.ts';
@@ -51,6 +52,7 @@ export interface ReplayParts {
   readonly pool: Pool;
   readonly checker: UploadChecker;
   readonly references: KnownReferences;
+  readonly signer: CursorSigner;
 }
 
 export interface Replayed {
@@ -65,33 +67,42 @@ export interface ReplayedBatch extends WrittenBatch {
   readonly type: UploadType;
 }
 
-/** A type and the id of a rejection: everything up to it has been tried. */
+/** A type and the id of a rejection: everything up to it has been tried. And their signature. */
+const form = new RegExp(
+  `^((?:${uploadTypes.join('|')})\\.[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\\.([0-9A-Za-z_-]{22})$`,
+);
+
 export const replayCursor = {
   ...optional({
     ...text(),
     schema: {
       type: 'string',
-      pattern: `^(?:${uploadTypes.join('|')})\\.[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$`,
+      pattern: form.source,
       description: 'the `next_cursor` of the replay before: what that one tried is passed over',
     },
   }),
   read(value) {
-    return typeof value === 'string' && placeOf(value)
-      ? value
-      : { code: 'invalid_format', message: 'must be the `next_cursor` of the answer to a replay' };
+    return typeof value === 'string' && form.test(value) ? value : notACursor;
   },
 } satisfies Field;
+
+const notACursor = {
+  code: 'invalid_format',
+  message:
+    'must be the `next_cursor` of the answer to a replay; leave it out to begin with the oldest rejection',
+} as const;
 
 interface Place {
   readonly type: UploadType;
   readonly after: string;
 }
 
-function placeOf(cursor: string): Place | undefined {
-  const [type, after, ...rest] = cursor.split('.');
-  return uploadTypes.includes(type as UploadType) && isUuid(after) && rest.length === 0
-    ? { type: type as UploadType, after }
-    : undefined;
+function placeOf(cursor: string, signer: CursorSigner): Place {
+  const [, place = '', signature = ''] = form.exec(cursor) ?? [];
+  if (!signer.isSigned(place, signature))
+    throw new RequestError('invalid_request', { details: [{ field: 'cursor', ...notACursor }] });
+  const [type, after = ''] = place.split('.');
+  return { type: type as UploadType, after };
 }
 
 /**
@@ -105,7 +116,7 @@ export async function replayRejections(
 ): Promise<Replayed> {
   const { pool } = parts;
   const { organisationId, filter, cursor } = replay;
-  const from = cursor === undefined ? undefined : placeOf(cursor);
+  const from = cursor === undefined ? undefined : placeOf(cursor, parts.signer);
   const ordered = inOrderOfReference();
   const asked = ordered
     .slice(from ? ordered.indexOf(from.type) : 0)
@@ -161,7 +172,7 @@ class ReplayRun {
   }
 
   #stop(at: string): void {
-    this.stoppedAt = at;
+    this.stoppedAt = `${at}.${this.#parts.signer.sign(at)}`;
     this.hasStopped = true;
   }
 

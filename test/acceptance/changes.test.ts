@@ -6,6 +6,7 @@ import { FeedCopy, readFeed } from '../support/change-feed.ts';
 import { danglingTransaction, many, newShop, newTag, newTransaction } from '../support/new-records.ts';
 import { queryDatabase } from '../support/query-database.ts';
 import { replayRejections } from '../support/rejections.ts';
+import { feedCursor, signerOf } from '../support/signed-cursor.ts';
 
 let server: BuiltServer;
 let api: Api;
@@ -148,8 +149,7 @@ describe('a cursor', () => {
 
   it('that is beyond the last change is too old: the database was restored', async () => {
     await api.upload('tags', [newTag()]);
-    const { cursor } = await readFeed(api);
-    const beyond = cursor.replace(/^\d+/, '900');
+    const beyond = feedCursor(await signerOf(server.databaseUrl, slug, 'feed'), { number: 900 });
     const { status, body } = await api.get(`/v1/changes?after=${beyond}`);
     expect([status, body.code]).toEqual([410, 'cursor_too_old']);
     expect(body.message).toMatch(/export/);

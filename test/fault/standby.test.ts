@@ -1,4 +1,4 @@
-import { chmodSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -10,7 +10,13 @@ import { servingLogin } from '../support/database.ts';
 import { newTag } from '../support/new-records.ts';
 import { queryDatabase } from '../support/query-database.ts';
 import { runCommand } from '../support/run-command.ts';
-import { standbyIsInstalled, standbyStatements, startPrimary, startStandby } from '../support/standby.ts';
+import {
+  killPostgres,
+  standbyIsInstalled,
+  standbyStatements,
+  startPrimary,
+  startStandby,
+} from '../support/standby.ts';
 import { startTcpProxy } from '../support/tcp-proxy.ts';
 
 /** Follows "Standby" of docs/scaling.md: its statements and its pg_basebackup, on clusters of its own. */
@@ -67,10 +73,7 @@ it.skipIf(!standbyIsInstalled)(
     });
     await expect.poll(() => acknowledged.length, { timeout: 60_000 }).toBeGreaterThan(100);
 
-    process.kill(
-      Number.parseInt(readFileSync(join(primary.home, 'data', 'postmaster.pid'), 'utf8'), 10),
-      'SIGKILL',
-    );
+    killPostgres(primary);
     await expect.poll(upload, { timeout: 60_000 }).toBe(503);
     const before = acknowledged.length;
     await queryDatabase(standby.url('postgres'), promote);

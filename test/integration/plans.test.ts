@@ -23,6 +23,7 @@ import { addOldChanges } from '../support/old-changes.ts';
 import { addOldWeek } from '../support/old-week.ts';
 import { genericPlan, type Plan, statementsInside } from '../support/plans.ts';
 import { linesThatQuery, type Recording, recordStatements } from '../support/recorded-statements.ts';
+import { signerOf } from '../support/signed-cursor.ts';
 
 /**
  * Every statement that the service sends, planned on small and on large tables. A prepared statement keeps its generic
@@ -65,7 +66,14 @@ const bounded = [
   'report_progress',
 ];
 /** A few in all, or one a day. */
-const tiny = ['schema_migrations', 'schema_compatibility', 'restores', 'leases', 'interaction_partitions'];
+const tiny = [
+  'schema_migrations',
+  'schema_compatibility',
+  'restores',
+  'leases',
+  'cursor_key',
+  'interaction_partitions',
+];
 const records = resourceTypes.map((type) => tableOf(type).name);
 /** Statements that may cost more, by a part of their text, each with its reason. */
 const mayCostMore: Readonly<Record<string, string>> = {
@@ -149,7 +157,7 @@ async function useEverything(): Promise<void> {
     const names = { organisation: 'acme', slug: 'acme', key_id: issued.key_id, limit: '1' };
     await askEverything(admin, adminOperations, { ...names, cursor: 'acme' });
     const api = apiOf(service.address, issued.key);
-    await makeEveryRequest(api);
+    await makeEveryRequest(api, await signerOf(ownerUrl, 'acme', 'report'));
     await waitForChange(api, service.address, issued.key);
     await doMaintenance(api);
     const { rows } = await owner.query<{ organisation_id: string }>(

@@ -5,6 +5,7 @@ import { limits } from '../../src/limits.ts';
 import { firstUuid } from '../../src/registry/uuid-v7.ts';
 import { keepStep, ReportKeeper, watchCpu } from '../../src/reports/keep-report.ts';
 import { createTestApp, type TestApp } from '../support/app.ts';
+import { reportCursorAfter, signerOf } from '../support/signed-cursor.ts';
 
 /** The report follows what is uploaded, by way of the change log. */
 
@@ -301,8 +302,9 @@ it('a range that ends before it begins, or is longer than a year, is refused', a
   expect(await status('')).toBe(200);
 });
 
-it('a cursor that is no key of a group of that kind is refused', async () => {
+it('a cursor that is not of a group of that kind is refused', async () => {
   const { key } = await test.organisation('wonka');
+  const sign = await signerOf(test.databaseUrl, 'wonka', 'report');
   const answerTo = async (group_by: string, cursor: string) => {
     const query = new URLSearchParams({ group_by, cursor });
     const headers = { authorization: `Bearer ${key}` };
@@ -316,9 +318,11 @@ it('a cursor that is no key of a group of that kind is refused', async () => {
     country: '-',
     recommendation: recommendation_id,
   };
-  for (const [group_by, cursor] of Object.entries(keys)) {
+  for (const [group_by, value] of Object.entries(keys)) {
+    const cursor = reportCursorAfter(sign, group_by, value);
     expect((await answerTo(group_by, cursor)).statusCode).toBe(200);
-    for (const wrong of ['1', '2026-02-30', `toString:${offer_id}`]) {
+    const other = group_by === 'day' ? 'item' : 'day';
+    for (const wrong of ['1', value, `${cursor}0`, reportCursorAfter(sign, other, value)]) {
       const answer = await answerTo(group_by, wrong);
       expect(answer.statusCode, `${group_by} ${wrong}`).toBe(400);
       expect(answer.json().details).toEqual([expect.objectContaining({ field: 'cursor' })]);

@@ -13,7 +13,6 @@ import { listRejections, type Rejection, summariseRejections } from '../support/
 import {
   attackersDay,
   countedReports,
-  cursorForms,
   foreign,
   interactionWith,
   recordOf,
@@ -73,8 +72,8 @@ beforeAll(async () => {
     `select organisation_id from organisations where slug = 'victim'`,
   );
   victimId = row!.organisation_id;
-  const { values, own } = await storeVictims(victim);
-  victims = { values, own: [...own, victimId, victimsKey.split('_')[1]!] };
+  const stored = await storeVictims(victim, server.databaseUrl);
+  victims = { ...stored, own: [...stored.own, victimId, victimsKey.split('_')[1]!] };
   await storeAttackers(attacker);
   rowsBefore = await rowsOfVictim(server.databaseUrl, victimId);
   overviewBefore = await overviewOf(victim);
@@ -164,20 +163,19 @@ describe('what names something of another organisation is answered as what names
 
   it.each(asked)('%s by %s', async (id, name, { method, path }, parameter) => {
     const ofType = typeOf(id);
-    const value = name === 'cursor' && ofType ? foreign[ofType]! : victims.values[name]!;
-    // That of a replay names a type, too; and what is tried of one's own would fail again. That of a report is a group.
-    const [before, filter] = (name === 'cursor' && cursorForms[id]) || ['', ''];
+    const [signed, filter = ''] = (name === 'cursor' && victims.signed[id]) || [];
+    const value = signed ?? (name === 'cursor' && ofType ? foreign[ofType]! : victims.values[name]!);
     const questionOf = (one: string, more = ''): Question => ({
       method,
       path:
         parameter.in === 'path'
           ? path.replace(`{${name}}`, one)
-          : `${path}?${name}=${encodeURIComponent(before + one)}${filter}${more}`,
+          : `${path}?${name}=${encodeURIComponent(one)}${filter}${more}`,
     });
     const answer = await expectNoDifference(questionOf, value);
     if (parameter.in === 'path') expect(answer).toMatch(/^404 /);
-    // A cursor of another's feed is none.
-    else expect(answer).toMatch(name === 'after' ? /^400 / : /^200 /);
+    // A signed cursor of another organisation is refused.
+    else expect(answer).toMatch(name === 'after' || signed ? /^400 / : /^200 /);
     if (!id.startsWith('list-') || !ofType) return;
     const headers = { accept: 'application/x-ndjson' };
     const lines = await expectNoDifference((one) => ({ ...questionOf(one), headers }), value);

@@ -34,3 +34,8 @@ export async function startStandby(primary: LocalPostgres, folder: string): Prom
   copyFileSync(join(primary.home, 'password'), join(folder, 'password'));
   return startLocalPostgres(folder, programs);
 }
+
+/** As if its machine were gone. */
+export function killPostgres({ home }: LocalPostgres): void {
+  process.kill(Number.parseInt(readFileSync(join(home, 'data', 'postmaster.pid'), 'utf8'), 10), 'SIGKILL');
+}

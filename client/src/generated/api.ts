@@ -4488,7 +4488,7 @@ export interface operations {
     "list-changes": {
         parameters: {
             query?: {
-                /** @description the cursor after which to go on; default is the oldest change kept */
+                /** @description a cursor from this feed or from an export; default is the oldest change kept */
                 after?: string;
                 /**
                  * @description only changes of these types, separated by commas; default is all
@@ -4517,7 +4517,7 @@ export interface operations {
                      * @example {
                      *       "changes": [
                      *         {
-                     *           "cursor": "42-0-1f0c2d3e",
+                     *           "cursor": "42-0-0-1f0c2d3e-8Pz0oWc3l0rXyYQ1n9m5Kw",
                      *           "type": "tags",
                      *           "id": "9e3d2c1b-0a98-4f76-9b54-02d1c0b9f807",
                      *           "deleted": false,
@@ -4530,7 +4530,7 @@ export interface operations {
                      *           }
                      *         }
                      *       ],
-                     *       "next_cursor": "42-0-1f0c2d3e",
+                     *       "next_cursor": "42-0-0-1f0c2d3e-8Pz0oWc3l0rXyYQ1n9m5Kw",
                      *       "has_more": false
                      *     }
                      */
@@ -4542,7 +4542,7 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             408: components["responses"]["RequestTimeout"];
-            /** @description Changes after this cursor are no longer kept. Code: `cursor_too_old`. */
+            /** @description The feed cannot continue from this cursor. Code: `cursor_too_old`. */
             410: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -5175,7 +5175,7 @@ export interface operations {
                 window?: "1h" | "24h" | "7d";
                 /** @description default day */
                 group_by?: "day" | "item_type" | "item" | "platform" | "country" | "recommendation";
-                /** @description the `next_cursor` of the previous page */
+                /** @description the `next_cursor` of the previous page, with the same `group_by` */
                 cursor?: string;
                 /** @description groups per page, default 100 */
                 limit?: number;

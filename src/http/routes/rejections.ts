@@ -87,14 +87,19 @@ const replay: Operation = {
       },
     },
   },
-  async handle(call, { pool, checker, writer, requestLimits }) {
+  async handle(call, { pool, checker, writer, requestLimits, cursors }) {
     refuseBody(call);
     const principal = principalOf(call);
     const { organisationId, keyId } = principal;
     const { requestId } = call;
     const { cursor, ...filter } = call.query;
     const replayed = await replayRejections(
-      { pool: pool.atOwner(organisationId), checker, references: writer },
+      {
+        pool: pool.atOwner(organisationId),
+        checker,
+        references: writer,
+        signer: await cursors.for(organisationId, 'replay'),
+      },
       {
         organisationId,
         keyId,

@@ -57,10 +57,11 @@ const recommendations: Operation = {
       example,
     },
   },
-  async handle(call, { pool }) {
+  async handle(call, { pool, cursors }) {
     const { organisationId } = principalOf(call);
+    const signer = await cursors.for(organisationId, 'report');
     const body = await call.step('read report', () =>
-      recommendationsReport(pool.for(organisationId), organisationId, call.query),
+      recommendationsReport(pool.for(organisationId), organisationId, call.query, signer),
     );
     return { status: 200, body };
   },
