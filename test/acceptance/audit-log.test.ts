@@ -36,6 +36,7 @@ beforeAll(async () => {
   await run('organisations', 'limit', 'acme', '--requests-per-second', '7');
   await run('organisations', 'suspend', 'acme');
   await run('organisations', 'resume', 'acme');
+  await run('organisations', 'set-report', 'acme', 'on');
 });
 afterAll(() => database.end());
 
@@ -59,6 +60,7 @@ describe('every act', () => {
       'organisation.limit',
       'organisation.suspend',
       'organisation.resume',
+      'organisation.report',
     ]);
     for (const entry of entries) {
       expect(Object.keys(entry).toSorted()).toEqual(

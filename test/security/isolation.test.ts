@@ -66,6 +66,7 @@ beforeAll(async () => {
   server = await startBuiltServer();
   const victimsKey = await server.createKey('victim');
   attackersKey = await server.createKey('attacker');
+  for (const slug of ['victim', 'attacker']) await server.run('organisations', 'set-report', slug, 'on');
   victim = apiOf(server.url, victimsKey);
   attacker = apiOf(server.url, attackersKey);
   const [row] = await queryDatabase<{ organisation_id: string }>(
