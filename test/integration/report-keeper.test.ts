@@ -37,9 +37,10 @@ it.each([
   const stored = 10;
   for (let minute = 0; minute < stored; minute++) await one.touch(`2026-03-10T11:${10 + minute}:00Z`);
   await forgetChanges(test, one.organisationId);
-  const touches = async () => (await one.report()).total.recommendations.touches;
+  const touches = async (query?: string) => (await one.report(query)).total.recommendations.touches;
+  const walked = () => touches('from=2026-03-10&to=2026-03-11');
   let rounds = 0;
-  for (; (await touches()) < stored && rounds < 40; rounds++) {
+  for (; (await walked()) < stored && rounds < 40; rounds++) {
     await one.touch('2026-03-11T11:30:00Z');
     if (isDropped) await forgetChanges(test, one.organisationId);
     else await numberForAll(test.pool);
