@@ -32,7 +32,7 @@ export function counting(pool: Pool, report: (state: Counted) => void): Chore[] 
     },
     {
       name: 'measure the report',
-      everyMs: limits.maintenanceRetryMs,
+      everyMs: limits.reportIntervalMs,
       run: async () => report({ reportLagSeconds: (await reportLagMs(pool)) / 1_000 }),
     },
   ];
