@@ -177,14 +177,9 @@ function startBackground(
   );
   const pool = createPool({ ...config, databaseConnectionsMax: limits.choreConnectionsMax }, () => {});
   onStop(() => pool.end());
-  const leasePool = createPool(
-    {
-      ...config,
-      databaseConnectionsMax: limits.leaseConnectionsMax,
-      databaseTimeoutMs: Math.min(config.databaseTimeoutMs, limits.leaseRenewMs),
-    },
-    () => {},
-  );
+  const databaseTimeoutMs = Math.min(config.databaseTimeoutMs, limits.leaseRenewMs);
+  const ofLease = { ...config, databaseConnectionsMax: limits.leaseConnectionsMax, databaseTimeoutMs };
+  const leasePool = createPool(ofLease, () => {});
   onStop(() => leasePool.end());
   const chores = choresOf(pool, config);
   if (metrics) chores.push(...counting(pool, (state) => metrics.counted(state)));

@@ -7,8 +7,8 @@ import { migrationsFolder, type SchemaState, schemaState } from './schema-state.
 import { type Stalling, StallWatch } from './stall-watch.ts';
 
 /**
- * Ignores days of interactions that are over: maintenance locks one for up to an hour to build an index. Retries and replays of
- * old interactions do write to such a day and may time out, but nothing else waits for that lock.
+ * Ignores partitions of days that are over: maintenance locks a day of interactions for up to an hour to build an index. Retries
+ * and replays of old interactions do write to such a day and may time out, but nothing else waits for that lock.
  */
 const blockedQuestion = `
   select exists (
@@ -16,8 +16,7 @@ const blockedQuestion = `
     where l.granted and l.locktype = 'relation' and c.relkind in ('r', 'p')
       and l.database = (select oid from pg_database where datname = current_database()) and c.oid >= 16384
       and l.mode in ('ShareLock', 'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock')
-      and not exists (
-        select from interaction_partitions p where p.name = c.relname and p.end_id <= uuid_floor(now()))
+      and (substring(pg_get_expr(c.relpartbound, c.oid) from 'TO \\(''([0-9a-f-]{36})''')::uuid <= uuid_floor(now())) is not true
   ) as blocked`;
 
 interface Said {

@@ -175,8 +175,8 @@ describe('the log', () => {
       all.filter(({ organisation }) => organisation === 'acme'),
     );
     const lines = (await run('audit', '--organisation', 'acme')).trim().split('\n');
-    expect(lines).toHaveLength(7);
-    expect(lines[0]).toMatch(/organisation\.resume/);
+    expect(lines).toHaveLength(8);
+    expect(lines[0]).toMatch(/organisation\.report/);
     expect(lines.at(-1)).toMatch(/organisation\.create/);
   });
 

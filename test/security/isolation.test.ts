@@ -67,8 +67,7 @@ beforeAll(async () => {
   const victimsKey = await server.createKey('victim');
   attackersKey = await server.createKey('attacker');
   for (const slug of ['victim', 'attacker']) await server.run('organisations', 'set-report', slug, 'on');
-  victim = apiOf(server.url, victimsKey);
-  attacker = apiOf(server.url, attackersKey);
+  [victim, attacker] = [apiOf(server.url, victimsKey), apiOf(server.url, attackersKey)];
   const [row] = await queryDatabase<{ organisation_id: string }>(
     server.databaseUrl,
     `select organisation_id from organisations where slug = 'victim'`,
