@@ -111,6 +111,11 @@ const onPublicApi = {
     'check the id; a request that failed as a whole and a dry run have none, and old ones are removed',
   ],
   interaction_not_found: [404, 'There is no interaction with this id', 'check the id'],
+  report_off: [
+    409,
+    'The report on recommendations is switched off for this organisation',
+    'ask the operator to switch it on: intake-server organisations set-report <slug> on',
+  ],
   cursor_too_old: [
     410,
     'The changes after this cursor are no longer kept, or the database has lost changes before it',

@@ -228,8 +228,8 @@ export const limits = {
   /** For how long it looks at how busy the process is. */
   reportLookMs: 200,
   reportOrganisationsPerRun: 1_000,
-  /** A statement that counts takes longer if one student has very many interactions. */
-  reportStatementMs: 30_000,
+  /** How long a step may take in all. It takes longer if one student has very many interactions. */
+  reportStepMs: 15_000,
   /** What the statements that count may sort and hash in memory. */
   reportSortMemory: '64MB',
   /** How long an organisation waits after its counting failed; each failure in a row doubles it, up to the maximum. */
@@ -286,8 +286,10 @@ export const limits = {
 
   // Maintenance
 
-  /** One for the lease, one for long chores and one for the others. */
-  maintenanceConnectionsMax: 3,
+  /** One for each long chore and one for the others, so none waits for another's statement. */
+  choreConnectionsMax: 4,
+  /** Separate, so the leader renews its lease however slow its chores are. */
+  leaseConnectionsMax: 1,
   maintenanceIntervalMs: 3_600_000,
   /** How soon a failed chore is retried. */
   maintenanceRetryMs: 60_000,

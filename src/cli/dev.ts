@@ -7,7 +7,7 @@ import { findApiKey } from '../keys/api-keys.ts';
 import { hashKey, keyIdOf } from '../keys/key-format.ts';
 import { allPermissions } from '../keys/permissions.ts';
 import { limits } from '../limits.ts';
-import { createOrganisation, issueKey } from '../operator/acts.ts';
+import { changeOrganisation, createOrganisation, issueKey } from '../operator/acts.ts';
 import { findOrganisation } from '../operator/organisations.ts';
 import { grantRoles } from '../operator/roles.ts';
 import { migrate } from '../postgres/migrate.ts';
@@ -81,6 +81,7 @@ async function demoKey(pool: Pool): Promise<string> {
   const organisation =
     (await createOrganisation(pool, by, slug, 'Demo')) ?? (await findOrganisation(pool, slug));
   if (!organisation) throw new Error('the demo organisation was neither made nor found');
+  await changeOrganisation(pool, by, slug, { recommendations_report: true });
   const kept = existsSync(file) ? readFileSync(file, 'utf8') : undefined;
   if (kept && (await isInUse(pool, kept))) return kept;
   const { organisation_id: organisationId } = organisation;

@@ -11,8 +11,8 @@ const grants: Readonly<Record<string, readonly string[]>> = {
   intake_serve: [
     'usage on schema public',
     'select on tenants',
-    // For the previous version, which runs beside this one during an upgrade.
-    'select (organisation_id) on organisations',
+    // Which organisations the report is counted for.
+    'select (organisation_id, recommendations_report) on organisations',
     ...resourceTypes.map((type) => `select, insert, update on ${tableOf(type).name}`),
     'select, insert on interactions, receipt_batches',
     'select, insert, update on receipts, record_counts, changes, change_counters',

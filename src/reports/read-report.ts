@@ -13,6 +13,7 @@ import {
   type Window,
   windowNames,
 } from './definitions.ts';
+import { hasReport } from './report-switch.ts';
 import { columnOf, creditedFigures } from './sum-rows.ts';
 
 export const reportParameters: Readonly<Record<string, Field>> = {
@@ -92,6 +93,7 @@ export async function recommendationsReport(
 ): Promise<RecommendationsReport> {
   const asked = readAsked(query, signer);
   const work = async (client: Client) => {
+    if (!(await hasReport(client, organisationId))) throw new RequestError('report_off');
     const as_of = await asOf(client, organisationId);
     const [total] = await sumsOf(client, organisationId, asked, 'total');
     if (!total) throw new Error('a sum has a row');

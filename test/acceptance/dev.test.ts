@@ -86,6 +86,7 @@ async function startsStopsAndKeeps(
   const second = await startDev(folder, identity);
   expect(second.key).toBe(first.key);
   expect((await apiOf(second.url, second.key).batch('shops', [shop])).counts).toMatchObject({ unchanged: 1 });
+  expect((await apiOf(second.url, second.key).get('/v1/reports/recommendations')).status).toBe(200);
   await ctrlC(second);
   await expectNothingLeft(folder, home);
   return { home, startedInMs: first.startedInMs };

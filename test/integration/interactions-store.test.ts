@@ -15,7 +15,8 @@ import { expectInTime } from '../support/in-time.ts';
 
 let test: TestApp;
 const doChores = async () => {
-  for (const chore of choresOf(test.pool, { receiptsKeptDays: 30, changesKeptDays: 7 })) await chore.run();
+  const config = { receiptsKeptDays: 30, changesKeptDays: 7, databaseTimeoutMs: 30_000 };
+  for (const chore of choresOf(test.pool, config)) await chore.run();
 };
 let organisationId: string;
 const dayMs = 86_400_000;

@@ -149,7 +149,7 @@ async function useEverything(): Promise<void> {
     await admin.send('/admin/v1/organisations/acme', {
       method: 'PATCH',
       headers: { 'content-type': 'application/json' },
-      body: '{"name":"Acme"}',
+      body: '{"name":"Acme","recommendations_report":true}',
     });
     const { body: issued } = await admin.post('/admin/v1/keys', { organisation: 'acme' });
     const { body: rotated } = await admin.post(`/admin/v1/keys/${issued.key_id}/rotate`, {});
@@ -198,7 +198,7 @@ async function useEverything(): Promise<void> {
        on conflict (organisation_id) do update set interactions_after = '${firstUuid}', transactions_after = '${firstUuid}'`,
     );
     for (const chore of [
-      ...choresOf(pool, { receiptsKeptDays: 30, changesKeptDays: 7 }),
+      ...choresOf(pool, { receiptsKeptDays: 30, changesKeptDays: 7, databaseTimeoutMs: 30_000 }),
       ...counting(pool, () => {}),
     ])
       await chore.run();

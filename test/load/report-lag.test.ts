@@ -15,6 +15,7 @@ let api: Api;
 beforeAll(async () => {
   server = await startBuiltServer();
   api = apiOf(server.url, await server.createKey('acme'));
+  await server.run('organisations', 'set-report', 'acme', 'on');
 });
 afterAll(() => server.stop());
 

@@ -65,8 +65,8 @@ beforeAll(async () => {
   server = await startBuiltServer();
   const victimsKey = await server.createKey('victim');
   attackersKey = await server.createKey('attacker');
-  victim = apiOf(server.url, victimsKey);
-  attacker = apiOf(server.url, attackersKey);
+  for (const slug of ['victim', 'attacker']) await server.run('organisations', 'set-report', slug, 'on');
+  [victim, attacker] = [apiOf(server.url, victimsKey), apiOf(server.url, attackersKey)];
   const [row] = await queryDatabase<{ organisation_id: string }>(
     server.databaseUrl,
     `select organisation_id from organisations where slug = 'victim'`,

@@ -56,6 +56,11 @@ const recommendations: Operation = {
       schema: { $ref: '#/components/schemas/RecommendationsReport' },
       example,
     },
+    409: {
+      description:
+        'The report is switched off for the organisation, as it is by default; the operator switches it on.',
+      schema: { $ref: '#/components/schemas/Error' },
+    },
   },
   async handle(call, { pool, cursors }) {
     const { organisationId } = principalOf(call);
