@@ -68,6 +68,7 @@ export async function uploadFile(
   );
   const sending = { key: journal?.upload ?? crypto.randomUUID(), dryRun: run.isDryRun, signal: run.signal };
   for await (const { cut, outcome } of sendCuts(run.connection, type, cuts, sending)) {
+    run.state = 'answered';
     for (const failed of failedOf(file, cut, outcome)) {
       noteFailed(run.tally, type, failed);
       failedFile.add({ ...failed, reason: reasonOf(failed.problems) });
@@ -81,7 +82,6 @@ export async function uploadFile(
       failedFiles: failedFile.flush(),
     };
     await journal?.write(state);
-    run.state = 'answered';
     show();
   }
   failedFile.close();

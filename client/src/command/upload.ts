@@ -150,9 +150,10 @@ async function uploadOne(run: Run, one: Planned): Promise<FileResult> {
   try {
     return await uploadFile(run, file, before, journal);
   } catch (error) {
-    const isUseless = run.state === 'unsent' || (run.state === 'sent' && isKeyRefused(error));
-    if (journal && isUseless) await removeJournal(path);
-    throw journal ? withAdvice(error, path, run.state) : error;
+    // An earlier run may have sent what was stored without an answer.
+    const isNothingStored = run.state === 'sent' && !earlier && isKeyRefused(error);
+    if (journal && (run.state === 'unsent' || isNothingStored)) await removeJournal(path);
+    throw journal ? withAdvice(error, path, isNothingStored ? 'nothing stored' : run.state) : error;
   } finally {
     await journal?.close();
     await file.close();
@@ -184,7 +185,7 @@ function isKeyRefused(error: unknown): boolean {
   return error instanceof IntakeError && (error.status === 401 || error.status === 403);
 }
 
-function withAdvice(error: unknown, path: string, state: Run['state']): unknown {
+function withAdvice(error: unknown, path: string, state: Run['state'] | 'nothing stored'): unknown {
   const canContinue =
     error instanceof IntakeError || error instanceof OutputError || (error as Error).name === 'AbortError';
   if (!canContinue || state === 'unsent') return error;
@@ -193,7 +194,7 @@ function withAdvice(error: unknown, path: string, state: Run['state']): unknown 
     return new UsageError(...explain(error), `What was answered so far is stored. ${resume}.`);
   return new UsageError(
     ...explain(error),
-    isKeyRefused(error)
+    state === 'nothing stored'
       ? `Nothing of ${path} was stored.`
       : `Nothing of ${path} was answered, and a part may be stored. ${resume}; nothing is stored twice.`,
   );
