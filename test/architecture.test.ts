@@ -77,6 +77,13 @@ it('no import goes against the dependency direction', () => {
   expect(wrong).toEqual([]);
 });
 
+it('the command writes to its terminal in one file alone, which escapes what comes from elsewhere', () => {
+  const writes = /\bconsole\.|process\.std(out|err)(?!\.(isTTY|columns|on)\b)/;
+  const commandFiles = clientSources.filter((file) => file.startsWith('client/src/command/'));
+  const writing = commandFiles.filter((file) => writes.test(readFileSync(resolve(root, file), 'utf8')));
+  expect(writing).toEqual(['client/src/command/terminal.ts']);
+});
+
 it("every folder's first file says what the folder is for", () => {
   const folders = [...new Set(sources.map((file) => /^src\/(\w+)\//.exec(file)?.[1]))].filter((name) => name);
   const silent = folders.filter((folder) => {

@@ -121,7 +121,7 @@ it('a disk that is full ends an upload, and --resume loses nothing', async () =>
   const full = await promisify(execFile)('bash', ['-c', command], place).catch((error) => error);
   expect(full).toMatchObject({ code: 2, stdout: '' });
   expect(full.stderr).toMatch(
-    /tags\.csv\.failed\.\w+ cannot be written: .*\nWhat was answered .* --resume to go on\.\n$/,
+    /tags\.csv\.failed\.\w+ cannot be written: .*\nWhat was answered .* --resume to continue\.\n$/,
   );
   const { exitCode, stdout } = await runIntake(place, 'upload', 'tags.csv', '--resume', '--json');
   expect(exitCode).toBe(1);
