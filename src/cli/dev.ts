@@ -11,6 +11,7 @@ import { changeOrganisation, createOrganisation, issueKey } from '../operator/ac
 import { findOrganisation } from '../operator/organisations.ts';
 import { grantRoles } from '../operator/roles.ts';
 import { migrate } from '../postgres/migrate.ts';
+import { UnreleasedSchema } from '../postgres/migration-checksums.ts';
 import { createPool, type Pool } from '../postgres/pool.ts';
 import { resources } from '../registry/resources.ts';
 import { commandError, refuseArguments } from './help.ts';
@@ -42,7 +43,7 @@ export async function run(args: string[]): Promise<void> {
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => void stop());
   try {
     await createDatabase(postgres.url('postgres'));
-    await migrate(postgres.url('intake'), grantRoles);
+    await migrateFolder(postgres.url('intake'));
     const owner = readConfig({ DATABASE_URL: postgres.url('intake') }, { LOG_LEVEL: 'warn' });
     const pool = createPool(owner, () => {});
     const key = await demoKey(pool);
@@ -54,6 +55,17 @@ export async function run(args: string[]): Promise<void> {
   } catch (error) {
     await stop();
     throw error;
+  }
+}
+
+async function migrateFolder(url: string): Promise<void> {
+  try {
+    await migrate(url, grantRoles);
+  } catch (error) {
+    if (!(error instanceof UnreleasedSchema)) throw error;
+    throw commandError(
+      `the data in ${folder} comes from a version before 0.1.0, which cannot be upgraded; delete that folder and start again`,
+    );
   }
 }
 
