@@ -134,6 +134,18 @@ describe('npm run dev', () => {
     300_000,
   );
 
+  it('refuses data with migrations that no longer exist, and says which folder to delete', async () => {
+    const folder = scratchCopy();
+    folders.push(folder);
+    await ctrlC(await startDev(folder));
+    const migrations = join(folder, 'migrations');
+    renameSync(join(migrations, '0004_receipts.sql'), join(migrations, '0004_named-otherwise.sql'));
+    await expect(startDev(folder)).rejects.toThrow(
+      /the data in \S+\.intake comes from a version before 0\.1\.0.*delete that folder and start again/,
+    );
+    await expectNothingLeft(folder);
+  });
+
   it('takes over after a run that was killed', async () => {
     const folder = scratchCopy();
     folders.push(folder);
