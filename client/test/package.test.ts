@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { publint } from 'publint';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { type BuiltServer, startBuiltServer } from '../../test/support/built-server.ts';
+import { type SharedServer, sharedServer } from '../../test/support/built-server.ts';
 
 const run = promisify(execFile);
 const client = fileURLToPath(new URL('..', import.meta.url));
@@ -15,12 +15,12 @@ const root = fileURLToPath(new URL('../..', import.meta.url));
 /** Node 20 where it is Debian's or its own package's. */
 const debianNode = '/usr/bin/node';
 
-let server: BuiltServer;
+let server: SharedServer;
 let folder: string;
 let tarball: string;
 
 beforeAll(async () => {
-  server = await startBuiltServer();
+  server = await sharedServer();
   folder = mkdtempSync(join(tmpdir(), 'intake-package-'));
   const { stdout } = await run('npm', ['pack', '--json', '--pack-destination', folder], { cwd: client });
   const packed = JSON.parse(stdout);
@@ -29,7 +29,6 @@ beforeAll(async () => {
 });
 
 afterAll(async () => {
-  await server.stop();
   rmSync(folder, { recursive: true });
 });
 

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { validate } from '@scalar/openapi-parser';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { type Answer, type Api, apiOf } from '../support/api.ts';
-import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
+import { type SharedServer, sharedServer } from '../support/built-server.ts';
 import { type DescribedParameter, describedParameters } from '../support/described-parameters.ts';
 import { recordTypes } from './record-types.ts';
 
@@ -24,13 +24,12 @@ const operations = Object.entries(committed.paths).flatMap(([path, methods]) =>
 
 const uploads = operations.filter(({ path, method }) => method === 'POST' && path.startsWith('/v1/data/'));
 
-let server: BuiltServer;
+let server: SharedServer;
 let api: Api;
 beforeAll(async () => {
-  server = await startBuiltServer();
+  server = await sharedServer();
   api = apiOf(server.url, await server.createKey('acme'));
 });
-afterAll(() => server.stop());
 
 it('is valid OpenAPI 3.1', async () => {
   const { valid, errors, version } = await validate(committed);

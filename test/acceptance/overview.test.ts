@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, beforeAll, beforeEach, describe, type ExpectStatic, expect, it } from 'vitest';
+import { beforeAll, beforeEach, describe, type ExpectStatic, expect, it } from 'vitest';
 import { type Api, apiOf } from '../support/api.ts';
-import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
+import { type SharedServer, sharedServer } from '../support/built-server.ts';
 import { expectError } from '../support/expect-error.ts';
 import {
   badTag,
@@ -19,17 +19,16 @@ import { untilStored } from '../support/until-stored.ts';
 
 /** How much of each type an organisation has, exactly, at any moment: GET /v1/data. */
 
-let server: BuiltServer;
+let server: SharedServer;
 let api: Api;
 let organisation: string;
 beforeAll(async () => {
-  server = await startBuiltServer();
+  server = await sharedServer();
 });
 beforeEach(async () => {
   organisation = `acme-${randomUUID().slice(0, 8)}`;
   api = apiOf(server.url, await server.createKey(organisation));
 });
-afterAll(() => server.stop());
 
 describe('interactions', () => {
   const click = (item_id: string, more: object = {}) => ({
@@ -275,7 +274,7 @@ describe('under 20 uploads at the same time', () => {
     const rows = await queryDatabase(
       server.databaseUrl,
       `select from rejections join organisations using (organisation_id) where slug = $1`,
-      [organisation],
+      [server.slugOf(organisation)],
     );
     expect(rows).toEqual([]);
     expect((await overviewOf(api)).tags).toMatchObject({ records: 1_000, open_rejections: 0 });
@@ -289,7 +288,7 @@ describe('after the counts are rolled up', { concurrent: true, timeout: 180_000 
     const pending = async () => {
       const text =
         'select from record_count_changes join organisations using (organisation_id) where slug = $1';
-      return (await queryDatabase(server.databaseUrl, text, [slug])).length;
+      return (await queryDatabase(server.databaseUrl, text, [server.slugOf(slug)])).length;
     };
     return {
       slug,
@@ -342,7 +341,7 @@ describe('after the counts are rolled up', { concurrent: true, timeout: 180_000 
         server.databaseUrl,
         `select records from record_counts join organisations using (organisation_id)
          where slug = $1 and type = 'tags'`,
-        [slug],
+        [server.slugOf(slug)],
       );
       return Number(row?.records ?? 0);
     };

@@ -1,18 +1,17 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { beforeAll, expect, it } from 'vitest';
 import { apiOf } from '../support/api.ts';
-import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
+import { type SharedServer, sharedServer } from '../support/built-server.ts';
 import { expectError } from '../support/expect-error.ts';
 import { badTag, many, newShop, newTransaction } from '../support/new-records.ts';
 import { listRejections, replayRejections } from '../support/rejections.ts';
 
 /** A replay that goes on where one before it ended; at its full size in accident.test.ts. */
 
-let server: BuiltServer;
+let server: SharedServer;
 beforeAll(async () => {
-  server = await startBuiltServer();
+  server = await sharedServer();
 });
-afterAll(() => server.stop());
 
 it('47a: passes over the types and the rejections that have had their turn', async () => {
   const api = apiOf(server.url, await server.createKey('goes-on'));
