@@ -1,3 +1,5 @@
+// @module-tag full
+
 import { execFile, spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import {

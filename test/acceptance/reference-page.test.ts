@@ -1,3 +1,5 @@
+// @module-tag full
+
 import { existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { type Browser, type BrowserContextOptions, chromium } from 'playwright-core';

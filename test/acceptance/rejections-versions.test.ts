@@ -1,3 +1,5 @@
+// @module-tag postgres-15
+
 import { randomUUID } from 'node:crypto';
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { type Api, apiOf } from '../support/api.ts';

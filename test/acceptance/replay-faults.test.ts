@@ -1,3 +1,6 @@
+// @module-tag full
+// @module-tag pooler
+
 import { randomUUID } from 'node:crypto';
 import { beforeAll, beforeEach, expect, it } from 'vitest';
 import { type Answer, type Api, apiOf } from '../support/api.ts';

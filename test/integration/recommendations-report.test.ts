@@ -1,3 +1,5 @@
+// @module-tag postgres-15
+
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, inject, it, vi } from 'vitest';
 import { numberForAll } from '../../src/changes/old-changes.ts';

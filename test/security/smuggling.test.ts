@@ -1,3 +1,5 @@
+// @module-tag full
+
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { apiOf } from '../support/api.ts';
