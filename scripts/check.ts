@@ -51,6 +51,8 @@ const others: readonly Stage[][] = [
     tests(
       'full tests',
       filesTagged((tags) => tags.has('full')),
+      // These start several servers each.
+      { TEST_WORKERS: '3' },
     ),
   ],
   [
