@@ -66,8 +66,7 @@ beforeAll(async () => {
   server = await startBuiltServer();
   const victimsKey = await server.createKey('victim');
   attackersKey = await server.createKey('attacker');
-  victim = apiOf(server.url, victimsKey);
-  attacker = apiOf(server.url, attackersKey);
+  [victim, attacker] = [apiOf(server.url, victimsKey), apiOf(server.url, attackersKey)];
   const [row] = await queryDatabase<{ organisation_id: string }>(
     server.databaseUrl,
     `select organisation_id from organisations where slug = 'victim'`,
@@ -112,8 +111,7 @@ async function send({ method = 'GET', path, body, headers = {} }: Question) {
     method,
     headers: {
       authorization: `Bearer ${attackersKey}`,
-      // The size of a compressed answer depends on the time in it.
-      'accept-encoding': 'identity',
+      'accept-encoding': 'identity', // The size of a compressed answer depends on the time in it.
       ...(body === undefined ? {} : { 'content-type': 'application/json' }),
       ...headers,
     },

@@ -53,7 +53,11 @@ export async function startRunHost(): Promise<RunHost> {
 }
 
 function addressOf(server: (SpawnedServer & HostedServer) | undefined): HostedServer | null {
-  return server ? { url: server.url, databaseUrl: server.databaseUrl } : null;
+  if (!server) return null;
+  const { url, databaseUrl, process, log } = server;
+  if (process.exitCode !== null || process.signalCode !== null)
+    throw new Error(`a test ended the shared server, which wrote last:\n${log.slice(-20).join('\n')}`);
+  return { url, databaseUrl };
 }
 
 async function createKey({ database, organisation: slug, scopes }: WantedKey): Promise<string> {
