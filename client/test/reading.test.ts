@@ -1,21 +1,19 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, expect, it } from 'vitest';
-import { type BuiltServer, startBuiltServer } from '../../test/support/built-server.ts';
+import { beforeAll, expect, it } from 'vitest';
+import { type SharedServer, sharedServer } from '../../test/support/built-server.ts';
 import { many, newShop, newTag, newTransaction } from '../../test/support/new-records.ts';
 import { Intake, type NewInteraction } from '../src/index.ts';
 import { startHttpProxy } from './support/http-proxy.ts';
 
-let server: BuiltServer;
+let server: SharedServer;
 let key: string;
 let intake: Intake;
 
 beforeAll(async () => {
-  server = await startBuiltServer();
+  server = await sharedServer();
   key = await server.createKey('reading');
   intake = new Intake({ url: server.url, key });
 });
-
-afterAll(() => server.stop());
 
 async function collect<T>(items: AsyncIterable<T>): Promise<T[]> {
   const all: T[] = [];

@@ -1,23 +1,28 @@
+// @module-tag full
+
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, beforeAll, expect, it } from 'vitest';
-import { type BuiltServer, startBuiltServer } from '../../test/support/built-server.ts';
+import { beforeAll, expect, it } from 'vitest';
+import {
+  type BuiltServer,
+  type SharedServer,
+  sharedServer,
+  startBuiltServer,
+} from '../../test/support/built-server.ts';
 import { many, newShop, newTag, newTransaction } from '../../test/support/new-records.ts';
 import { Intake, IntakeError, type RecordOf } from '../src/index.ts';
 import { type Fate, type Seen, startHttpProxy } from './support/http-proxy.ts';
 
-let server: BuiltServer;
+let server: SharedServer;
 let key: string;
 
 beforeAll(async () => {
-  server = await startBuiltServer();
+  server = await sharedServer();
   key = await server.createKey('client');
 });
-
-afterAll(() => server.stop());
 
 async function through(fateOf: (seen: Seen, count: number) => Fate | Promise<Fate>, options = {}) {
   const proxy = await startHttpProxy(server.url, fateOf);

@@ -1,3 +1,5 @@
+// @module-tag postgres-15
+
 import { createHash } from 'node:crypto';
 import { userInfo } from 'node:os';
 import pg from 'pg';

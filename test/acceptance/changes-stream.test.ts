@@ -1,17 +1,17 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
+import { beforeAll, beforeEach, expect, it } from 'vitest';
 import { type Api, apiOf } from '../support/api.ts';
-import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
+import { type SharedServer, sharedServer, startBuiltServer } from '../support/built-server.ts';
 import { followFeed } from '../support/change-feed.ts';
 import { many, newTag } from '../support/new-records.ts';
 
-let server: BuiltServer;
+let server: SharedServer;
 let api: Api;
 let key: string;
 let ending: AbortController;
 
 beforeAll(async () => {
-  server = await startBuiltServer();
+  server = await sharedServer();
 });
 beforeEach(async () => {
   key = await server.createKey(`acme-${randomUUID().slice(0, 8)}`);
@@ -19,7 +19,6 @@ beforeEach(async () => {
   ending = new AbortController();
   return () => ending.abort();
 });
-afterAll(() => server.stop());
 
 const follow = (after?: string) =>
   followFeed(server.url, key, { ...(after !== undefined && { after }), signal: ending.signal });

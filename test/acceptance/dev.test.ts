@@ -1,3 +1,5 @@
+// @module-tag full
+
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chmodSync, mkdirSync, renameSync, rmSync, statSync } from 'node:fs';

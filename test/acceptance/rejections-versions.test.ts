@@ -1,22 +1,23 @@
+// @module-tag postgres-15
+
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { type Api, apiOf } from '../support/api.ts';
-import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
+import { type SharedServer, sharedServer } from '../support/built-server.ts';
 import { newShop, newTag, newTransaction } from '../support/new-records.ts';
 import { overviewOf } from '../support/overview.ts';
 import { listRejections, replayRejections, summariseRejections } from '../support/rejections.ts';
 
 /** What a later upload of the same record does to its rejection. */
 
-let server: BuiltServer;
+let server: SharedServer;
 let api: Api;
 beforeAll(async () => {
-  server = await startBuiltServer();
+  server = await sharedServer();
 });
 beforeEach(async () => {
   api = apiOf(server.url, await server.createKey(`acme-${randomUUID().slice(0, 8)}`));
 });
-afterAll(() => server.stop());
 
 const [older, newer] = ['2026-01-01T00:00:00Z', '2026-02-01T00:00:00Z'];
 

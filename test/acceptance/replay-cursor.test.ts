@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { beforeAll, expect, it } from 'vitest';
 import { apiOf } from '../support/api.ts';
-import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
+import { type SharedServer, sharedServer } from '../support/built-server.ts';
 import { expectError } from '../support/expect-error.ts';
 import { badTag, many, newShop, newTransaction } from '../support/new-records.ts';
 import { listRejections, replayRejections } from '../support/rejections.ts';
@@ -9,11 +9,10 @@ import { replayCursorAfter, signerOf } from '../support/signed-cursor.ts';
 
 /** A replay that goes on where one before it ended; at its full size in accident.test.ts. */
 
-let server: BuiltServer;
+let server: SharedServer;
 beforeAll(async () => {
-  server = await startBuiltServer();
+  server = await sharedServer();
 });
-afterAll(() => server.stop());
 
 const cursorAfter = async (slug: string, type: string, rejectionId: string) =>
   replayCursorAfter(await signerOf(server.databaseUrl, slug, 'replay'), type, rejectionId);

@@ -1,3 +1,5 @@
+// @module-tag full
+
 import { randomBytes, randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer } from 'node:net';

@@ -1,3 +1,5 @@
+// @module-tag full
+
 import pg from 'pg';
 import { expect, it } from 'vitest';
 import { startBuiltServer } from '../support/built-server.ts';

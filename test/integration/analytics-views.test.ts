@@ -1,3 +1,5 @@
+// @module-tag postgres-15
+
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import { views } from '../../src/operator/analytics-views.ts';

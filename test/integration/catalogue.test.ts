@@ -1,3 +1,5 @@
+// @module-tag postgres-15
+
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Field } from '../../src/registry/fields.ts';
 import { interaction } from '../../src/registry/interaction.ts';

@@ -1,3 +1,5 @@
+// @module-tag postgres-15
+
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { numberForAll } from '../../src/changes/old-changes.ts';
 import { firstUuid } from '../../src/registry/uuid-v7.ts';

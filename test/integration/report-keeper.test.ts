@@ -1,10 +1,12 @@
+// @module-tag postgres-15
+
 import { afterAll, beforeAll, expect, inject, it, vi } from 'vitest';
 import { numberForAll } from '../../src/changes/old-changes.ts';
 import { readConfig } from '../../src/config.ts';
 import { limits } from '../../src/limits.ts';
 import { changeOrganisation, createOrganisation } from '../../src/operator/acts.ts';
 import { type Client, createPool, type Pool } from '../../src/postgres/pool.ts';
-import { keepStep, ReportKeeper, watchCpu } from '../../src/reports/keep-report.ts';
+import { keepStep, ReportKeeper } from '../../src/reports/keep-report.ts';
 import { reportLagMs } from '../../src/reports/report-lag.ts';
 import { createTestApp, type TestApp } from '../support/app.ts';
 import {
@@ -298,15 +300,4 @@ it('while the process is busy, steps are small', async () => {
   expect(
     await countUntil(2 * changes * perChange, new ReportKeeper(test.pool, keeperConfig, () => () => true)),
   ).toBe(2);
-});
-
-it('a process is busy while it takes most of a core', async () => {
-  const isBusy = watchCpu();
-  const work = () => {
-    for (const endMs = performance.now() + limits.reportLookMs; performance.now() < endMs; );
-    return isBusy();
-  };
-  // Where others use the machine, it takes a while until this process gets so much.
-  await expect.poll(work, { timeout: 30_000 }).toBe(true);
-  await expect.poll(isBusy, { interval: 2 * limits.reportLookMs, timeout: 30_000 }).toBe(false);
 });

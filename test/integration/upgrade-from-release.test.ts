@@ -1,3 +1,5 @@
+// @module-tag postgres-15
+
 import { expect, it } from 'vitest';
 import { apiOf } from '../support/api.ts';
 import { startBuiltServer } from '../support/built-server.ts';

@@ -1,3 +1,5 @@
+// @module-tag postgres-15
+
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import pg from 'pg';

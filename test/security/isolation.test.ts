@@ -111,6 +111,7 @@ async function send({ method = 'GET', path, body, headers = {} }: Question) {
     method,
     headers: {
       authorization: `Bearer ${attackersKey}`,
+      'accept-encoding': 'identity', // The size of a compressed answer depends on the time in it.
       ...(body === undefined ? {} : { 'content-type': 'application/json' }),
       ...headers,
     },

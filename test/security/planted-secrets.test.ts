@@ -1,3 +1,5 @@
+// @module-tag full
+
 import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { deflateSync, gzipSync } from 'node:zlib';

@@ -11,6 +11,13 @@ const made: string[] = [];
 
 /** A migrated, empty database of the caller's own. */
 export async function createTestDatabase(): Promise<string> {
+  const databaseUrl = await createSharedDatabase();
+  made.push(new URL(databaseUrl).pathname.slice(1));
+  return databaseUrl;
+}
+
+/** The same, for longer than the test file runs. */
+export async function createSharedDatabase(): Promise<string> {
   const url = inject('postgresUrl');
   const name = `test_${randomBytes(8).toString('hex')}`;
   const client = new pg.Client({ connectionString: url });
@@ -21,7 +28,6 @@ export async function createTestDatabase(): Promise<string> {
   if (citus) await cloneCitusDatabase(citus.nodes, citus.template, name);
   else await client.query(`create database ${name} template intake_template`);
   await client.end();
-  made.push(name);
   return url.replace(/\/postgres$/, `/${name}`);
 }
 
