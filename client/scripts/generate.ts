@@ -9,6 +9,7 @@ const notice = '// Generated from openapi.json by npm run generate. Do not edit.
 
 interface Resource {
   readonly schema: string;
+  readonly path: string;
   readonly idField: string;
   readonly recordsPerRequestMax: number;
   readonly order: number;
@@ -25,17 +26,22 @@ function referencesOf(schema: string): Record<string, string> {
   );
 }
 
+function recordsOf(requestBody: unknown) {
+  // biome-ignore lint/suspicious/noExplicitAny: the description is checked by its own tests.
+  return (requestBody as any).content['application/json'].schema.properties.records;
+}
+
 function resourcesOf(): Record<string, Resource> {
   const found = new Map<string, Omit<Resource, 'order'>>();
   for (const [path, { post }] of Object.entries<{ post?: never }>(description.paths)) {
     const type = /^\/v1\/data\/([a-z-]+)$/.exec(path)?.[1];
     if (type === undefined || post === undefined) continue;
     const { requestBody } = post as { requestBody: never };
-    // biome-ignore lint/suspicious/noExplicitAny: the description is checked by its own tests.
-    const { maxItems, items } = (requestBody as any).content['application/json'].schema.properties.records;
+    const { maxItems, items } = recordsOf(requestBody);
     const schema = items.$ref.split('/').at(-1);
     const idField = Object.keys(description.components.schemas[schema].properties)[0] ?? '';
-    found.set(type, { schema, idField, recordsPerRequestMax: maxItems, references: referencesOf(schema) });
+    const references = referencesOf(schema);
+    found.set(type, { schema, path, idField, recordsPerRequestMax: maxItems, references });
   }
   const orderOf = (type: string): number => {
     const targets = Object.values(found.get(type)?.references ?? {});
@@ -45,6 +51,26 @@ function resourcesOf(): Record<string, Resource> {
 }
 
 const resources = resourcesOf();
+
+const interactionsPath = '/user-interactions/batch';
+const newInteraction = description.components.schemas.NewInteraction;
+/** An item may be of any type, so interactions are uploaded after everything else. */
+const interactions: Resource = {
+  schema: 'NewInteraction',
+  path: interactionsPath,
+  idField: 'interaction_id',
+  recordsPerRequestMax: recordsOf(description.paths[interactionsPath].post.requestBody).maxItems,
+  order: 1 + Math.max(...Object.values(resources).map(({ order }) => order)),
+  references: referencesOf('NewInteraction'),
+};
+const uploads = { ...resources, interactions };
+
+/** The record type of each item type: `SHOP` is one of `shops`. */
+const itemTypes = newInteraction.properties.item_type.enum.map((item: string) => {
+  const type = `${item.toLowerCase()}s`;
+  if (!Object.hasOwn(resources, type)) throw new Error(`${item} names no record type`);
+  return [item, type];
+});
 
 /** They are among the resources; a validator does not know the word. */
 function withoutReferences(key: string, value: unknown): unknown {
@@ -58,8 +84,13 @@ ${Object.keys(resources)
   .map((type) => `  | '${type}'`)
   .join('\n')};
 
+/** What a file can hold. */
+export type UploadType = ResourceType | 'interactions';
+
 export interface Resource {
-  /** The field with the record's id. */
+  /** Where it is uploaded. */
+  readonly path: string;
+  /** The field with the record's id. The id of an interaction is given by the service, so it cannot be uploaded. */
   readonly idField: string;
   readonly recordsPerRequestMax: number;
   /** Everything of order 0 is uploaded before anything of order 1: the dependency table. */
@@ -68,16 +99,21 @@ export interface Resource {
   readonly references: Readonly<Record<string, ResourceType>>;
 }
 
-export const resources: Readonly<Record<ResourceType, Resource>> = {
-${Object.entries(resources)
+export const resources: Readonly<Record<UploadType, Resource>> = {
+${Object.entries(uploads)
   .map(
-    ([type, { idField, recordsPerRequestMax, order, references }]) =>
-      `  '${type}': ${JSON.stringify({ idField, recordsPerRequestMax, order, references })},`,
+    ([type, { path, idField, recordsPerRequestMax, order, references }]) =>
+      `  '${type}': ${JSON.stringify({ path, idField, recordsPerRequestMax, order, references })},`,
   )
   .join('\n')}
 };
 
-export const resourceTypes = Object.keys(resources) as ResourceType[];
+export const uploadTypes = Object.keys(resources) as UploadType[];
+
+export const resourceTypes = uploadTypes.filter((type) => type !== 'interactions');
+
+/** The record type of an interaction's item, by its item type. */
+export const itemTypes: Readonly<Record<string, ResourceType>> = ${JSON.stringify(Object.fromEntries(itemTypes))};
 
 /** What is uploaded, per type. */
 export interface RecordOf {
@@ -94,14 +130,14 @@ ${Object.entries(resources)
 }
 `;
 
-const schemasText = `${notice}import type { ResourceType } from './resources.ts';
+const schemasText = `${notice}import type { UploadType } from './resources.ts';
 
 export interface FieldSchema {
   readonly type: string | readonly string[];
   readonly format?: string;
   readonly description?: string;
   readonly pattern?: string;
-  readonly enum?: readonly string[];
+  readonly enum?: readonly (string | null)[];
   readonly minLength?: number;
   readonly maxLength?: number;
   readonly minimum?: number;
@@ -116,8 +152,8 @@ export interface RecordSchema {
 }
 
 /** The JSON schema of a record, per type. Only the command needs it; the library must not import it. */
-export const schemas: Readonly<Record<ResourceType, RecordSchema>> = {
-${Object.entries(resources)
+export const schemas: Readonly<Record<UploadType, RecordSchema>> = {
+${Object.entries(uploads)
   .map(
     ([type, { schema }]) =>
       `  '${type}': ${JSON.stringify(description.components.schemas[schema], withoutReferences)},`,

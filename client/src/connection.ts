@@ -29,6 +29,8 @@ export interface Call {
   readonly stream?: boolean;
   /** False if sending twice is not the same as once: retried only if the first attempt certainly did nothing. */
   readonly repeatable?: boolean;
+  /** The time in ms since 1970 after which it is not sent again. */
+  readonly resendUntilMs?: number | undefined;
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -85,7 +87,9 @@ export class Connection {
       const retryAfterMs = outcome instanceof IntakeError ? 0 : retryAfterOf(outcome);
       const backoffMs = Math.min(limits.backoffMaxMs, limits.backoffFirstMs * 2 ** attempt);
       const waitMs = retryAfterMs + Math.random() * backoffMs;
-      const outOfTime = Date.now() + waitMs - failingSinceMs > this.#retryForMs;
+      const nextMs = Date.now() + waitMs;
+      const outOfTime =
+        nextMs - failingSinceMs > this.#retryForMs || nextMs > (call.resendUntilMs ?? Infinity);
       if (outOfTime || !mayRetry(error, call.repeatable ?? true)) {
         // The caller reports its records as failed, each with its reason.
         if (batchesOf(outcome)) return outcome as Answer;

@@ -1,5 +1,5 @@
 import { ByteLines } from './byte-lines.ts';
-import { type ResourceType, resources } from './generated/resources.ts';
+import { resources, type UploadType } from './generated/resources.ts';
 import { IdSet } from './id-set.ts';
 import { limits } from './limits.ts';
 
@@ -34,7 +34,7 @@ export class RequestCutter<I> {
   #ids = new IdSet();
 
   constructor(
-    type: ResourceType,
+    type: UploadType,
     { first = 0, recordsMax = Infinity, bytesMax = limits.bytesPerRequestMax } = {},
   ) {
     this.#idField = resources[type].idField;

@@ -2,7 +2,7 @@ import type { ByteLines } from './byte-lines.ts';
 import type { Connection } from './connection.ts';
 import { IntakeError, isObject, unexpected } from './errors.ts';
 import type { components } from './generated/api.ts';
-import type { ResourceType } from './generated/resources.ts';
+import { resources, type UploadType } from './generated/resources.ts';
 import { limits } from './limits.ts';
 import type { Cut } from './request-cutter.ts';
 
@@ -31,6 +31,8 @@ export interface SendOptions {
   readonly key: string;
   readonly dryRun?: boolean | undefined;
   readonly signal?: AbortSignal | undefined;
+  /** The time in ms since 1970 after which a request is not sent again: the service may have forgotten its key. */
+  readonly resendUntilMs?: ((first: number) => number) | undefined;
 }
 
 export const noCounts: Counts = { received: 0, created: 0, updated: 0, unchanged: 0, stale: 0, failed: 0 };
@@ -41,7 +43,7 @@ export const noCounts: Counts = { received: 0, created: 0, updated: 0, unchanged
  */
 export async function* sendCuts<C extends Cut<unknown>>(
   connection: Connection,
-  type: ResourceType,
+  type: UploadType,
   cuts: AsyncIterable<C>,
   options: SendOptions,
 ): AsyncGenerator<{ readonly cut: C; readonly outcome: Outcome }> {
@@ -74,34 +76,36 @@ export async function* sendCuts<C extends Cut<unknown>>(
 
 function sendCut(
   connection: Connection,
-  type: ResourceType,
+  type: UploadType,
   { parts, first, end }: Cut<unknown>,
   options: SendOptions,
 ): Promise<Outcome> {
   return sendParts(connection, type, parts, 0, parts.count, {
     ...options,
     key: `${options.key}-${first}-${end}`,
+    resendUntilMs: options.resendUntilMs?.(first),
   });
 }
 
 async function sendParts(
   connection: Connection,
-  type: ResourceType,
+  type: UploadType,
   parts: ByteLines,
   from: number,
   to: number,
-  options: SendOptions,
+  options: Omit<SendOptions, 'resendUntilMs'> & { readonly resendUntilMs: number | undefined },
 ): Promise<Outcome> {
   if (from === to) return { requestIds: [], counts: noCounts, failed: [], warnings: [] };
   try {
     const answer = await connection.request<UploadAnswer>({
       method: 'POST',
-      path: `/v1/data/${type}`,
+      path: resources[type].path,
       query: options.dryRun ? { dry_run: true } : undefined,
       body: bodyOf(parts.between(from, to)),
       compress: connection.compress,
       headers: options.dryRun ? {} : { 'idempotency-key': options.key },
       signal: options.signal,
+      resendUntilMs: options.resendUntilMs,
     });
     return outcomeOf(answer, to - from);
   } catch (error) {

@@ -1,5 +1,5 @@
 import type { ParseArgsOptionsConfig } from 'node:util';
-import { resourceTypes } from '../generated/resources.ts';
+import { uploadTypes } from '../generated/resources.ts';
 
 export interface Command {
   /** One line, for the list of commands. */
@@ -20,7 +20,7 @@ export interface Values {
 
 /** The values of an option, for shell completion. */
 export const choices: Readonly<Record<string, readonly string[]>> = {
-  type: resourceTypes,
+  type: uploadTypes,
   format: ['ndjson', 'csv', 'parquet'],
   status: ['200', '207', '400'],
 };

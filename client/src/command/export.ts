@@ -1,28 +1,31 @@
-import { type RecordFilters, type ResourceType, resourceTypes } from '../index.ts';
-import { type Command, choiceOf, textOf, UsageError } from './command.ts';
+import { type UploadType, uploadTypes } from '../generated/resources.ts';
+import type { RecordFilters, ResourceType } from '../index.ts';
+import { readInteractions } from '../read-records.ts';
+import { type Command, choiceOf, textOf, UsageError, type Values } from './command.ts';
 import { asType } from './file-options.ts';
 import { interruption } from './interruption.ts';
-import { connect } from './settings.ts';
+import { connect, connectionOf, readSettings } from './settings.ts';
 import { printData } from './terminal.ts';
 
 /** Lines per write. */
 const linesPerWrite = 500;
 
 export const exportRecords: Command = {
-  summary: 'write every record of a type to standard output',
+  summary: 'write every record of a type, or every interaction, to standard output',
   help: `Usage: intake export <type> [options]
 
 Options:
   --format <format>        ndjson (the default), csv or parquet
-  --since <time>           only records created or changed at this instant or later
+  --since <time>           only records created or changed, or interactions received, at this instant or later
   --include-deleted        also those that are marked as deleted
 
 Examples:
   intake export shops --format csv > shops.csv
+  intake export interactions --format parquet > interactions.parquet
   intake export transactions --format parquet > transactions.parquet
   intake export transactions --since 2026-03-14T00:00:00Z | gzip > transactions.ndjson.gz`,
   options: { format: { type: 'string' }, since: { type: 'string' }, 'include-deleted': { type: 'boolean' } },
-  words: resourceTypes,
+  words: uploadTypes,
   async run(values, [name, ...rest]) {
     if (name === undefined || rest.length > 0)
       throw new UsageError('Name one record type. See intake export --help.');
@@ -30,15 +33,25 @@ Examples:
     const format = choiceOf(values, 'format') ?? 'ndjson';
     if (format === 'parquet' && process.stdout.isTTY)
       throw new UsageError(`Parquet is not for a terminal. Add a file: > ${type}.parquet`);
-    const filters = { stored_since: textOf(values, 'since'), include_deleted: values['include-deleted'] };
-    const query = { ...filters, signal: interruption() } as RecordFilters<ResourceType>;
-    const records = (await connect()).data.list(type, query);
+    const records = await recordsOf(type, values);
     await (format === 'parquet' ? writeParquet(type, records) : writeLines(format, records));
     return 0;
   },
 };
 
-async function writeParquet(type: ResourceType, records: AsyncIterable<object>): Promise<void> {
+async function recordsOf(type: UploadType, values: Values): Promise<AsyncIterable<object>> {
+  const since = textOf(values, 'since');
+  const signal = interruption();
+  if (type === 'interactions') {
+    if (values['include-deleted'])
+      throw new UsageError('Interactions are never deleted: leave --include-deleted out.');
+    return readInteractions(connectionOf(await readSettings()), { from: since }, signal);
+  }
+  const filters = { stored_since: since, include_deleted: values['include-deleted'] };
+  return (await connect()).data.list(type, { ...filters, signal } as RecordFilters<ResourceType>);
+}
+
+async function writeParquet(type: UploadType, records: AsyncIterable<object>): Promise<void> {
   const { ParquetOutput } = await import('./parquet-output.ts');
   const output = new ParquetOutput(type);
   for await (const record of records) await output.add(record);

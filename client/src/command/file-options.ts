@@ -1,7 +1,7 @@
 import type { ParseArgsOptionsConfig } from 'node:util';
 import { parseMap, readMapping } from '../files/mapping.ts';
 import type { FileOptions } from '../files/read-file.ts';
-import { type ResourceType, resourceTypes } from '../generated/resources.ts';
+import { type UploadType, uploadTypes } from '../generated/resources.ts';
 import { textOf, textsOf, UsageError, type Values } from './command.ts';
 
 /** The options for reading files, the same for upload and check. */
@@ -21,18 +21,18 @@ export const fileOptionsHelp = `  --type <type>            record type of the fi
   --decimal-comma          numbers are written 1.234,56
   --id-from <columns>      makes each id from these columns: the same values, the same id`;
 
-export function typeOf(values: Values): ResourceType | undefined {
+export function typeOf(values: Values): UploadType | undefined {
   return textOf(values, 'type') === undefined ? undefined : asType(textOf(values, 'type'));
 }
 
-export function asType(text: string | undefined): ResourceType {
-  const type = resourceTypes.find((each) => each === text);
+export function asType(text: string | undefined): UploadType {
+  const type = uploadTypes.find((each) => each === text);
   if (type !== undefined) return type;
-  throw new UsageError(`There is no record type ${text}. Use one of ${resourceTypes.join(', ')}.`);
+  throw new UsageError(`There is no record type ${text}. Use one of ${uploadTypes.join(', ')}.`);
 }
 
 /** The options for each type; the command line overrides the mapping file. */
-export async function readFileOptions(values: Values): Promise<(type: ResourceType) => FileOptions> {
+export async function readFileOptions(values: Values): Promise<(type: UploadType) => FileOptions> {
   const mappingFile = textOf(values, 'mapping');
   const mapping = mappingFile === undefined ? () => ({}) : await readMapping(mappingFile);
   const map = parseMap(textsOf(values, 'map'));

@@ -1,5 +1,6 @@
 import { type FileHandle, open, readFile, rm, stat } from 'node:fs/promises';
 import { notWritten } from '../files/write-whole.ts';
+import type { UploadType } from '../generated/resources.ts';
 import type { Counts } from '../index.ts';
 import { UsageError } from './command.ts';
 
@@ -27,6 +28,20 @@ export interface Circumstances {
   readonly typed: string;
 }
 
+/** A request of interactions, noted before it is sent: its outcome is unknown until it is answered. */
+interface Sent {
+  /** The index of its first record, and of the one after its last. */
+  readonly sent: number;
+  readonly end: number;
+  readonly atMs: number;
+}
+
+/**
+ * How long a request of interactions may be sent again. The service remembers an Idempotency-Key for 24 hours; the
+ * quarter of an hour is for the last attempt, which may be slow.
+ */
+const resendMs = 23.75 * 3_600_000;
+
 interface Head extends Circumstances {
   /** The prefix of every Idempotency-Key of this upload. */
   readonly upload: string;
@@ -38,6 +53,8 @@ interface Head extends Circumstances {
 export interface Earlier {
   readonly upload: string;
   readonly state: JournalState | undefined;
+  /** The requests of interactions, by their first record. */
+  readonly sent: ReadonlyMap<number, Sent>;
   /** The length of the journal up to its last complete line. */
   readonly bytes: number;
 }
@@ -50,11 +67,13 @@ export class Journal {
   readonly upload: string;
   readonly #path: string;
   readonly #handle: FileHandle;
+  readonly #sent: Map<number, Sent>;
 
-  private constructor(path: string, upload: string, handle: FileHandle) {
+  private constructor(path: string, upload: string, handle: FileHandle, sent: Iterable<[number, Sent]> = []) {
     this.#path = path;
     this.upload = upload;
     this.#handle = handle;
+    this.#sent = new Map(sent);
   }
 
   static async begin(file: string, circumstances: Circumstances): Promise<Journal> {
@@ -68,13 +87,32 @@ export class Journal {
     return journal;
   }
 
-  static async resume(file: string, { upload, bytes }: Earlier): Promise<Journal> {
+  static async resume(file: string, { upload, bytes, sent }: Earlier): Promise<Journal> {
     const path = journalOf(file);
     const handle = await open(path, 'a').catch((error) => {
       throw notWritten(path, error);
     });
     await handle.truncate(bytes);
-    return new Journal(path, upload, handle);
+    return new Journal(path, upload, handle, sent);
+  }
+
+  /** Notes a request of interactions before it is sent. */
+  async writeSent(first: number, end: number): Promise<void> {
+    const earlier = this.#sent.get(first);
+    if (earlier === undefined) {
+      const sent = { sent: first, end, atMs: Date.now() };
+      this.#sent.set(first, sent);
+      await this.#append(sent);
+    } else if (earlier.end !== end)
+      // Another request has another key, under which the service would store the records again.
+      throw new UsageError(
+        `${this.#path} is of another version of intake, which sends records ${first + 1} to ${earlier.end} at once. Resume with that version.`,
+      );
+  }
+
+  /** The last moment at which the request that begins with this record may be sent again. */
+  resendUntilMs(first: number): number {
+    return (this.#sent.get(first)?.atMs ?? Date.now()) + resendMs;
   }
 
   /** Returns when the line is on disk: no request counts as done before. */
@@ -97,9 +135,13 @@ export class Journal {
 }
 
 /** What an earlier run has left of this file's upload; undefined if there is nothing to resume. */
-export async function findEarlier(file: string, now: Circumstances): Promise<Earlier | undefined> {
+export async function findEarlier(
+  file: string,
+  type: UploadType,
+  now: Circumstances,
+): Promise<Earlier | undefined> {
   const text = await readFile(journalOf(file), 'utf8').catch(() => '');
-  const lines: (Head | JournalState)[] = [];
+  const lines: (Head | JournalState | Sent)[] = [];
   let end = 0;
   for (let next = text.indexOf('\n'); next >= 0; next = text.indexOf('\n', end)) {
     const line = parsed(text.slice(end, next));
@@ -108,17 +150,51 @@ export async function findEarlier(file: string, now: Circumstances): Promise<Ear
     lines.push(line);
     end = next + 1;
   }
-  const [head, ...states] = lines as [Head | undefined, ...JournalState[]];
+  const [head, ...rest] = lines as [Head | undefined, ...(JournalState | Sent)[]];
   if (!head) return undefined;
-  const state = states.at(-1);
+  const state = rest.findLast((line) => 'done' in line);
+  const done = state?.done ?? 0;
+  const unanswered = rest.filter((line) => 'sent' in line).filter((line) => line.end > done);
   const { bytes, modifiedMs } = await sizeOf(file);
   if (head.bytes !== bytes || head.modifiedMs !== modifiedMs) {
+    if (state?.end === 'broken' && type === 'interactions')
+      throw new UsageError(
+        `${file} was replaced after ${done} of its records were done; from its beginning they would be stored again. Write what comes after record ${done} to a file of its own, upload that, and remove ${journalOf(file)}.`,
+      );
     // The broken file was replaced by a whole one, so its upload begins again.
     if (state?.end === 'broken') return undefined;
     throw new UsageError(`${file} has changed since its upload began. Upload it again without --resume.`);
   }
   refuseOthers(file, head, now);
-  return { upload: head.upload, state, bytes: Buffer.byteLength(text.slice(0, end)) };
+  refuseForgotten(file, unanswered);
+  const sent = new Map(unanswered.map((line) => [line.sent, line]));
+  return { upload: head.upload, state, sent, bytes: Buffer.byteLength(text.slice(0, end)) };
+}
+
+/** Interactions that were sent too long ago to be sent again without storing them twice. */
+function refuseForgotten(file: string, unanswered: readonly Sent[]): void {
+  const [first] = unanswered;
+  const last = unanswered.at(-1);
+  if (first === undefined || last === undefined || Date.now() < first.atMs + resendMs) return;
+  const records = `records ${first.sent + 1} to ${last.end}`;
+  throw new UsageError(
+    `The upload of ${file} cannot be resumed: ${records} were sent at ${new Date(first.atMs).toISOString()} without an answer. They may be stored, and the service can recognise them for 24 hours only.`,
+    `Everything before record ${first.sent + 1} is done. Look whether they are stored: intake requests lists what was received at that time, if it was.`,
+    `Then write what is missing, and everything after record ${last.end}, to a file of its own, upload that, and remove ${journalOf(file)}.`,
+  );
+}
+
+/**
+ * Refuses to upload a file of interactions from its beginning if an earlier upload of it was interrupted: what that one
+ * stored would be stored a second time.
+ */
+export async function refuseRepeat(file: string): Promise<void> {
+  const text = await readFile(journalOf(file), 'utf8').catch(() => '');
+  if (!text.includes('\n')) return;
+  throw new UsageError(
+    `An earlier upload of ${file} was interrupted, and the interactions that it stored would be stored again. Continue it with --resume.`,
+    `If you want all of them again, remove ${journalOf(file)} first.`,
+  );
 }
 
 function refuseOthers(file: string, head: Head, now: Circumstances): void {
@@ -139,7 +215,7 @@ function refuseOthers(file: string, head: Head, now: Circumstances): void {
   );
 }
 
-function parsed(line: string): Head | JournalState | undefined {
+function parsed(line: string): Head | JournalState | Sent | undefined {
   try {
     return JSON.parse(line);
   } catch {

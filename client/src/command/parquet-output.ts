@@ -1,5 +1,5 @@
 import { ByteWriter, ParquetWriter, schemaFromColumnData } from 'hyparquet-writer';
-import type { ResourceType } from '../generated/resources.ts';
+import type { UploadType } from '../generated/resources.ts';
 import { type FieldSchema, schemas } from '../generated/schemas.ts';
 import { writeBytes } from './terminal.ts';
 
@@ -17,7 +17,7 @@ export class ParquetOutput {
   #columns: unknown[][];
   #rows = 0;
 
-  constructor(type: ResourceType) {
+  constructor(type: UploadType) {
     const { properties, required } = schemas[type];
     this.#fields = Object.keys(properties);
     this.#columns = this.#fields.map(() => []);

@@ -71,7 +71,7 @@ export function intakeOf(
   return withAdvice(() => new Intake({ url, key, ...options }));
 }
 
-export function connectionOf({ url, key }: Settings, onRetry: IntakeOptions['onRetry']): Connection {
+export function connectionOf({ url, key }: Settings, onRetry?: IntakeOptions['onRetry']): Connection {
   return withAdvice(() => new Connection({ url, key, ...(onRetry && { onRetry }) }));
 }
 

@@ -1,4 +1,5 @@
-import { type ResourceType, resources } from '../generated/resources.ts';
+import { referencedBy } from '../files/derived-id.ts';
+import type { UploadType } from '../generated/resources.ts';
 import type { Warning } from '../index.ts';
 
 /** The most distinct reasons, ids and warnings that are counted; others are only in the files of failed records. */
@@ -12,12 +13,12 @@ export interface Problem {
 }
 
 export interface Reason extends Problem {
-  readonly type: ResourceType;
+  readonly type: UploadType;
   count: number;
 }
 
 export interface MissingId {
-  readonly type: ResourceType;
+  readonly type: UploadType;
   readonly id: string;
   count: number;
 }
@@ -28,7 +29,7 @@ export class Tally {
   readonly #missing = new Map<string, MissingId>();
   readonly #warnings = new Map<string, Warning>();
 
-  addProblem(type: ResourceType, { column, code, message }: Problem): void {
+  addProblem(type: UploadType, { column, code, message }: Problem): void {
     const key = `${type}\n${column}\n${code}\n${message}`;
     const known = this.#reasons.get(key);
     if (known) known.count++;
@@ -37,9 +38,8 @@ export class Tally {
   }
 
   /** Counts a missing reference. */
-  addMissing(type: ResourceType, field: string, record: Record<string, unknown>): void {
-    const { references } = resources[type];
-    const target = Object.hasOwn(references, field) ? references[field] : undefined;
+  addMissing(type: UploadType, field: string, record: Record<string, unknown>): void {
+    const target = referencedBy(type, field, record);
     const id = record[field];
     if (target === undefined || typeof id !== 'string') return;
     const key = `${target}\n${id.toLowerCase()}`;

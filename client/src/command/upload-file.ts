@@ -3,7 +3,7 @@ import type { Connection } from '../connection.ts';
 import { FailedFile } from '../files/failed-file.ts';
 import { FileError } from '../files/file-error.ts';
 import type { OpenedFile } from '../files/read-file.ts';
-import type { ResourceType } from '../generated/resources.ts';
+import type { UploadType } from '../generated/resources.ts';
 import type { Counts } from '../index.ts';
 import { RequestCutter } from '../request-cutter.ts';
 import { addCounts, noCounts, sendCuts } from '../send-cuts.ts';
@@ -18,7 +18,7 @@ const perRequest = { recordsMax: 2_000, bytesMax: 1_000_000 };
 
 export interface FileResult {
   readonly path: string;
-  readonly type: ResourceType;
+  readonly type: UploadType;
   readonly counts: Counts;
   /** Records that were not sent because they could not be read or converted. */
   readonly unsent: number;
@@ -60,13 +60,16 @@ export async function uploadFile(
     run.progress.show({ path, bytes: file.bytes, bytesRead: file.bytesRead(), records: answered, failed });
   };
   const reading: Reading = { show, broken: undefined };
-  const cuts = cutsOf(
-    file,
-    new RequestCutter<undefined>(type, { first: state.done, ...perRequest }),
-    run,
-    reading,
-  );
-  const sending = { key: journal?.upload ?? crypto.randomUUID(), dryRun: run.isDryRun, signal: run.signal };
+  const cutter = new RequestCutter<undefined>(type, { first: state.done, ...perRequest });
+  // Records may be sent again at any time, because they have ids.
+  const sentJournal = type === 'interactions' ? journal : undefined;
+  const cuts = cutsOf(file, cutter, run, reading, sentJournal);
+  const sending = {
+    key: journal?.upload ?? crypto.randomUUID(),
+    dryRun: run.isDryRun,
+    signal: run.signal,
+    resendUntilMs: sentJournal && ((first: number) => sentJournal.resendUntilMs(first)),
+  };
   for await (const { cut, outcome } of sendCuts(run.connection, type, cuts, sending)) {
     run.state = 'answered';
     for (const failed of failedOf(file, cut, outcome)) {
@@ -92,7 +95,7 @@ export async function uploadFile(
 
 export function resultOf(
   path: string,
-  type: ResourceType,
+  type: UploadType,
   { counts, unsent, failedFiles }: JournalState,
   broken?: FileError,
 ): FileResult {
@@ -110,10 +113,12 @@ async function* cutsOf(
   cutter: RequestCutter<undefined>,
   run: Run,
   reading: Reading,
+  sentJournal: Journal | undefined,
 ): AsyncGenerator<FileCut> {
   let rows = new ByteLines('\n');
   let unsent = new ByteLines('\n');
-  const whole = (cut: ReturnType<typeof cutter.take> & object): FileCut => {
+  const whole = async (cut: ReturnType<typeof cutter.take> & object): Promise<FileCut> => {
+    await sentJournal?.writeSent(cut.first, cut.end);
     const complete = { ...cut, rows, unsent };
     rows = new ByteLines('\n', rows.byteLength + 65_536);
     unsent = new ByteLines('\n', 1_024);
@@ -129,7 +134,7 @@ async function* cutsOf(
         const isSent = record !== undefined && !(failure && failure.line < record.line);
         const packed = isSent ? packRow(record) : packFailure(failure);
         const cut = isSent ? cutter.add(undefined, record.record, packed.length) : cutter.skip(packed.length);
-        if (cut) yield whole(cut);
+        if (cut) yield await whole(cut);
         if (isSent) sent++;
         else failed++;
         (isSent ? rows : unsent).add(packed);
@@ -141,12 +146,12 @@ async function* cutsOf(
     reading.broken = error;
   }
   const last = cutter.take();
-  if (last) yield whole(last);
+  if (last) yield await whole(last);
 }
 
 function noteFailed(
   tally: Tally,
-  type: ResourceType,
+  type: UploadType,
   { problems, record }: { readonly problems: readonly Problem[]; readonly record?: unknown },
 ): void {
   for (const problem of problems) {

@@ -3,13 +3,20 @@ import type { FileError } from '../files/file-error.ts';
 import { findFiles } from '../files/find-files.ts';
 import { type FileOptions, type OpenedFile, openFile } from '../files/read-file.ts';
 import { OutputError } from '../files/write-whole.ts';
-import type { ResourceType } from '../generated/resources.ts';
+import type { UploadType } from '../generated/resources.ts';
 import { IntakeError } from '../index.ts';
 import { type Command, UsageError, type Values } from './command.ts';
 import { explain } from './explain.ts';
 import { fileOptions, fileOptionsHelp, readFileOptions, typedOptions, typeOf } from './file-options.ts';
 import { interruption } from './interruption.ts';
-import { type Circumstances, type Earlier, findEarlier, Journal, removeJournal } from './journal.ts';
+import {
+  type Circumstances,
+  type Earlier,
+  findEarlier,
+  Journal,
+  refuseRepeat,
+  removeJournal,
+} from './journal.ts';
 import { duration, Progress } from './progress.ts';
 import { connectionOf, keyIdOf, readSettings, type Settings } from './settings.ts';
 import { failedIn, printSummary, summaryJson } from './summary.ts';
@@ -86,7 +93,7 @@ Exit code: 0, 1 if some records failed, 2 if the upload could not run or was int
 
 interface Planned {
   readonly path: string;
-  readonly type: ResourceType;
+  readonly type: UploadType;
   readonly options: FileOptions;
   /** Undefined if the upload of this file has no journal. */
   readonly circumstances: Circumstances | undefined;
@@ -98,7 +105,7 @@ interface Planned {
 async function plan(
   values: Values,
   settings: Settings,
-  files: readonly { readonly path: string; readonly type: ResourceType }[],
+  files: readonly { readonly path: string; readonly type: UploadType }[],
 ): Promise<Planned[]> {
   const optionsOf = await readFileOptions(values);
   const opened = await checkHeaders(files, optionsOf);
@@ -114,7 +121,8 @@ async function plan(
             options: JSON.stringify(options),
             typed: typedOptions(values),
           };
-    const earlier = values.resume && circumstances ? await findEarlier(path, circumstances) : undefined;
+    const earlier = values.resume && circumstances ? await findEarlier(path, type, circumstances) : undefined;
+    if (circumstances && !values.resume && type === 'interactions') await refuseRepeat(path);
     const standardInput = path === '-' ? opened : undefined;
     planned.push({ path, type, options, circumstances, earlier, standardInput });
   }

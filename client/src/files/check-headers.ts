@@ -1,4 +1,4 @@
-import type { ResourceType } from '../generated/resources.ts';
+import type { UploadType } from '../generated/resources.ts';
 import { FileError } from './file-error.ts';
 import { type FileOptions, type OpenedFile, openFile } from './read-file.ts';
 
@@ -7,8 +7,8 @@ import { type FileOptions, type OpenedFile, openFile } from './read-file.ts';
  * when half of the files are uploaded. Returns standard input, which can be opened only once.
  */
 export async function checkHeaders(
-  files: readonly { readonly path: string; readonly type: ResourceType }[],
-  optionsOf: (type: ResourceType) => FileOptions,
+  files: readonly { readonly path: string; readonly type: UploadType }[],
+  optionsOf: (type: UploadType) => FileOptions,
 ): Promise<OpenedFile | undefined> {
   const complaints: string[] = [];
   let standardInput: OpenedFile | undefined;

@@ -1,5 +1,5 @@
 import { Ajv, type ErrorObject } from 'ajv';
-import type { ResourceType } from '../generated/resources.ts';
+import type { UploadType } from '../generated/resources.ts';
 import { type FieldSchema, schemas } from '../generated/schemas.ts';
 import { formats } from './formats.ts';
 
@@ -13,7 +13,7 @@ export interface FieldProblem {
 const noProblems: readonly FieldProblem[] = [];
 
 /** The service's checks that need no other record, from the schema in its API description. */
-export function checkerOf(type: ResourceType): (record: Record<string, unknown>) => readonly FieldProblem[] {
+export function checkerOf(type: UploadType): (record: Record<string, unknown>) => readonly FieldProblem[] {
   const schema = schemas[type];
   const isGood = new Ajv({ allErrors: true, allowUnionTypes: true, formats }).compile(schema);
   return (record) => {
@@ -48,6 +48,7 @@ function reasonOf(
 ): { code: string; message: string } {
   switch (keyword) {
     case 'type':
+      if (isEventTime(schema)) return { code: 'wrong_type', message: eventTimeMessage };
       return {
         code: 'wrong_type',
         message: typeMessages.find(([type]) => schema.type.includes(type))?.[1] ?? 'has the wrong type',
@@ -57,7 +58,9 @@ function reasonOf(
         code: 'invalid_format',
         message: namesNoDay(value)
           ? 'names a day that the calendar does not have; check its year, month and day'
-          : (formatMessages[schema.format ?? ''] ?? `must be a ${schema.format}`),
+          : isEventTime(schema)
+            ? eventTimeMessage
+            : (formatMessages[schema.format ?? ''] ?? `must be a ${schema.format}`),
       };
     case 'maxLength':
       return { code: 'too_long', message: `must be at most ${schema.maxLength} characters long` };
@@ -69,11 +72,23 @@ function reasonOf(
             message: `must be a ${schema.description ?? `text like ${schema.pattern}`}`,
           };
     case 'enum':
-      return { code: 'invalid_value', message: `must be one of ${schema.enum?.join(', ')}` };
+      return {
+        code: 'invalid_value',
+        message: `must be one of ${schema.enum?.filter((value) => value !== null).join(', ')}`,
+      };
     default:
+      if (isEventTime(schema)) return { code: 'invalid_format', message: eventTimeMessage };
       return { code: 'out_of_range', message: `must be ${rangeOf(schema)}` };
   }
 }
+
+/** The only field that is a number or a text. */
+function isEventTime({ type }: FieldSchema): boolean {
+  return type.includes('integer');
+}
+
+const eventTimeMessage =
+  'must be a positive integer (epoch seconds, or milliseconds from 100000000000 on) or an ISO 8601 date-time, up to the year 9999';
 
 /** Whether only the day is wrong, such as the 30th of February. */
 function namesNoDay(value: unknown): boolean {

@@ -1,6 +1,6 @@
 import type { FieldSchema } from '../generated/schemas.ts';
 import { type DateReader, dateReader } from './date-format.ts';
-import { deriveId, namedBy } from './derived-id.ts';
+import { deriveId, itemField, namedBy } from './derived-id.ts';
 
 export interface ConvertOptions {
   /** The format of dates, such as dd/MM/yyyy; ISO 8601 is always read. */
@@ -31,8 +31,9 @@ export function converterOf(
   if (typeIs(schema, 'number')) return trimmed(options.decimalComma ? readDecimalComma : readNumber);
   if (typeIs(schema, 'boolean')) return trimmed(readBoolean);
   if (format === 'uuid') return uuidConverter(field, options);
-  if (format === 'date' || format === 'date-time') return dateConverter(format, options.dateFormat);
-  return undefined;
+  if (format !== 'date' && format !== 'date-time') return undefined;
+  const convert = dateConverter(format, options.dateFormat);
+  return typeIs(schema, 'integer') ? eventTimeConverter(convert) : convert;
 }
 
 /** JSON values have a type already, so they are converted only if an option asks for it. */
@@ -101,7 +102,8 @@ function readBoolean(cell: string): boolean | CellProblem {
 }
 
 function uuidConverter(field: string, { idFrom }: ConvertOptions): Convert {
-  if (idFrom === undefined) return trimmed((cell) => cell);
+  // An item is derived when the type of the item is known.
+  if (idFrom === undefined || field === itemField) return trimmed((cell) => cell);
   const named = namedBy(field);
   return trimmed((cell) => deriveId(named, [cell]));
 }
@@ -128,6 +130,18 @@ function dateConverter(wants: 'date' | 'date-time', format: string | undefined):
     if (typeof asFormat === 'string') return asFormat;
     const isIso = readsIso && cell.charCodeAt(4) === 0x2d /* - */ && cell.charCodeAt(7) === 0x2d;
     return isIso ? isoOf(cell) : asFormat === null ? unreal : problem;
+  });
+}
+
+const epoch = /^\d{1,15}$/;
+
+/** The format of dates comes first, because 20260314 may be a day. */
+function eventTimeConverter(convert: Convert): Convert {
+  return trimmed((cell) => {
+    const date = convert(cell);
+    if (typeof date !== 'object') return date;
+    if (epoch.test(cell)) return Number(cell);
+    return { ...date, message: `${date.message}; whole epoch seconds and milliseconds are read too` };
   });
 }
 

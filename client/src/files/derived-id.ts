@@ -1,5 +1,11 @@
 import { hash } from 'node:crypto';
-import { type ResourceType, resources, resourceTypes } from '../generated/resources.ts';
+import {
+  itemTypes,
+  type ResourceType,
+  resources,
+  resourceTypes,
+  type UploadType,
+} from '../generated/resources.ts';
 
 /** The namespace of every derived id. It must never change: the same export would become different records. */
 const namespace = Buffer.from('0f6d3f1c5c0e4a0f9a563d1f5b7c2e94', 'hex');
@@ -30,4 +36,31 @@ for (const type of resourceTypes) {
  */
 export function namedBy(field: string): string {
   return typeOfField.get(field) ?? field;
+}
+
+/** The only field whose type another field says. */
+export const itemField = 'item_id';
+
+/** Derives the id of an interaction's item. If its type is wrong, the key stays as it is. */
+export function deriveItem(record: Record<string, unknown>): void {
+  const type = typeOfItem(record.item_type);
+  const key = record[itemField];
+  const isKey = (typeof key === 'string' && key !== '') || typeof key === 'number';
+  if (type !== undefined && isKey) record[itemField] = deriveId(type, [String(key)]);
+}
+
+/** The type of an interaction's item, which its `item_type` says; undefined if that is wrong. */
+function typeOfItem(itemType: unknown): ResourceType | undefined {
+  return typeof itemType === 'string' && Object.hasOwn(itemTypes, itemType) ? itemTypes[itemType] : undefined;
+}
+
+/** The type that the id in this field of a record refers to; undefined if the service does not check it. */
+export function referencedBy(
+  type: UploadType,
+  field: string,
+  record: Readonly<Record<string, unknown>>,
+): ResourceType | undefined {
+  if (type === 'interactions' && field === itemField) return typeOfItem(record.item_type);
+  const { references } = resources[type];
+  return Object.hasOwn(references, field) ? references[field] : undefined;
 }

@@ -1,6 +1,6 @@
 import { readdir, stat } from 'node:fs/promises';
 import { basename, join } from 'node:path';
-import { type ResourceType, resources, resourceTypes } from '../generated/resources.ts';
+import { resources, type UploadType, uploadTypes } from '../generated/resources.ts';
 import { FileError, withPath } from './file-error.ts';
 
 export type FileFormat = 'csv' | 'ndjson' | 'json' | 'parquet';
@@ -26,17 +26,17 @@ export function formatOf(path: string): FileFormat | undefined {
  * The type by the file's name: transactions.csv, transactions-2026-03.csv.gz and export_shop_categories.json all name
  * one. The longest match wins, because shop-categories contains categories.
  */
-export function typeOf(path: string): ResourceType {
+export function typeOf(path: string): UploadType {
   const name = `-${basename(path)
     .toLowerCase()
     .replace(/[^a-z0-9]+/g, '-')}-`;
-  const named = resourceTypes.filter((type) => name.includes(`-${type}-`));
+  const named = uploadTypes.filter((type) => name.includes(`-${type}-`));
   const longest = named.filter((type) => !named.some((other) => other !== type && other.includes(type)));
   const [type] = longest;
   if (type !== undefined && longest.length === 1) return type;
   const what = type === undefined ? 'its name says no type' : `its name says ${longest.join(' and ')}`;
   throw new FileError(
-    `${what}; name the type with --type, or begin the name with one of ${resourceTypes.join(', ')}`,
+    `${what}; name the type with --type, or begin the name with one of ${uploadTypes.join(', ')}`,
   );
 }
 
@@ -46,8 +46,8 @@ export function typeOf(path: string): ResourceType {
  */
 export async function findFiles(
   paths: readonly string[],
-  type?: ResourceType,
-): Promise<{ readonly path: string; readonly type: ResourceType }[]> {
+  type?: UploadType,
+): Promise<{ readonly path: string; readonly type: UploadType }[]> {
   const found: string[] = [];
   for (const path of paths) {
     const isFolder = path !== '-' && (await statOf(path)).isDirectory();
@@ -64,7 +64,7 @@ export async function findFiles(
   return files.sort((a, b) => resources[a.type].order - resources[b.type].order);
 }
 
-function typeOfNamed(path: string): ResourceType {
+function typeOfNamed(path: string): UploadType {
   try {
     return typeOf(path);
   } catch (error) {

@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises';
-import { type ResourceType, resourceTypes } from '../generated/resources.ts';
+import { type UploadType, uploadTypes } from '../generated/resources.ts';
 import { schemas } from '../generated/schemas.ts';
 import { FileError, withPath } from './file-error.ts';
 import type { PlanOptions } from './plan-columns.ts';
@@ -18,8 +18,7 @@ export function parseMap(pairs: readonly string[]): Record<string, string> {
 
 /** A mapping serves files of several types, so the field may belong to any type. */
 function knownField([column, field]: readonly [string, string]): readonly [string, string] {
-  const isKnown =
-    field === '' || resourceTypes.some((type) => Object.hasOwn(schemas[type].properties, field));
+  const isKnown = field === '' || uploadTypes.some((type) => Object.hasOwn(schemas[type].properties, field));
   if (!isKnown)
     throw new FileError(`"${column}" is mapped to ${field}, which is a field of no type; check its spelling`);
   return [column, field];
@@ -32,7 +31,7 @@ const form =
  * Reads a mapping file: columns to fields for every file, or per type, which may also set the other file options. An
  * export folder needs those, because its files have different keys.
  */
-export async function readMapping(path: string): Promise<(type: ResourceType) => PlanOptions> {
+export async function readMapping(path: string): Promise<(type: UploadType) => PlanOptions> {
   try {
     const mapping = parse(await readFile(path, 'utf8').catch(notFound));
     if (Object.values(mapping).every((field) => typeof field === 'string'))
@@ -63,9 +62,9 @@ function parse(text: string): Record<string, unknown> {
   return value;
 }
 
-function typeNamed(name: string): ResourceType {
-  const type = resourceTypes.find((each) => each === name);
-  if (type === undefined) throw new FileError(`"${name}" is no type; use one of ${resourceTypes.join(', ')}`);
+function typeNamed(name: string): UploadType {
+  const type = uploadTypes.find((each) => each === name);
+  if (type === undefined) throw new FileError(`"${name}" is no type; use one of ${uploadTypes.join(', ')}`);
   return type;
 }
 

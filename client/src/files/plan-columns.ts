@@ -1,4 +1,4 @@
-import { type ResourceType, resources } from '../generated/resources.ts';
+import { resources, type UploadType } from '../generated/resources.ts';
 import { schemas } from '../generated/schemas.ts';
 import {
   type CellProblem,
@@ -7,7 +7,7 @@ import {
   converterOf,
   type Scalar,
 } from './convert-cell.ts';
-import { deriveId } from './derived-id.ts';
+import { deriveId, deriveItem } from './derived-id.ts';
 import { FileError } from './file-error.ts';
 import { suggestField } from './suggest-field.ts';
 
@@ -28,7 +28,7 @@ export interface Column {
 }
 
 interface Key {
-  readonly type: ResourceType;
+  readonly type: UploadType;
   readonly field: string;
   readonly columns: readonly number[];
   readonly names: readonly string[];
@@ -40,6 +40,8 @@ export interface ColumnPlan {
   readonly columns: readonly Column[];
   /** The columns of the record's key; undefined if the id has its own column. */
   readonly key: Key | undefined;
+  /** Whether the id of an interaction's item is derived from its key. */
+  readonly derivesItem: boolean;
   /** Columns that are neither a field of the type nor similar to one. */
   readonly ignored: readonly string[];
 }
@@ -54,19 +56,14 @@ export interface Problem extends CellProblem {
  * Assigns columns to fields. Throws if a header nearly matches, or if a required field has no column. One mapping
  * serves all files of an upload, so it may name columns and fields of other files.
  */
-export function planColumns(type: ResourceType, header: readonly string[], options: PlanOptions): ColumnPlan {
+export function planColumns(type: UploadType, header: readonly string[], options: PlanOptions): ColumnPlan {
   const { properties, required } = schemas[type];
   const { map = {} } = options;
   const idField = resources[type].idField;
   const fieldOf = (column: string) => (Object.hasOwn(map, column) ? (map[column] as string) : column);
-  const idFrom =
-    options.idFrom &&
-    keyColumns(
-      options.idFrom,
-      header,
-      header.find((column) => fieldOf(column) === idField),
-    );
-  const complaints = header.flatMap((column) => complainAboutMap(type, column, fieldOf(column)));
+  const complaints: string[] = [];
+  const idFrom = keyColumns(type, options.idFrom, header, fieldOf, complaints);
+  complaints.push(...header.flatMap((column) => complainAboutMap(type, column, fieldOf(column))));
   const columns = new Map<string, Column>();
   const others: string[] = [];
   for (const [index, column] of header.entries()) {
@@ -106,7 +103,8 @@ export function planColumns(type: ResourceType, header: readonly string[], optio
     names: idFrom,
     name: idFrom.join(','),
   };
-  return { columns: [...columns.values()], key, ignored };
+  const derivesItem = type === 'interactions' && options.idFrom !== undefined;
+  return { columns: [...columns.values()], key, derivesItem, ignored };
 }
 
 /** Whether it cannot be the name of a column: a UUID, a number or a date. */
@@ -114,33 +112,40 @@ function isValue(cell: string): boolean {
   return /^[0-9a-f]{8}-[0-9a-f]{4}-|^\d+([.,]\d+)*$|^\d{4}-\d\d-\d\d/i.test(cell);
 }
 
-/** If a file has none of the columns of --id-from, as others do, its id column is its key. */
+/**
+ * The columns of the record's key; undefined if ids are not derived, or the type has none. If a file has none of the
+ * columns of --id-from, as others do, its id column is its key.
+ */
 function keyColumns(
-  idFrom: readonly string[],
+  type: UploadType,
+  idFrom: readonly string[] | undefined,
   header: readonly string[],
-  idColumn: string | undefined,
-): readonly string[] {
+  fieldOf: (column: string) => string,
+  complaints: string[],
+): readonly string[] | undefined {
+  const { idField } = resources[type];
+  if (idFrom === undefined || !Object.hasOwn(schemas[type].properties, idField)) return undefined;
   const missing = idFrom.filter((column) => !header.includes(column));
-  if (missing.length === 0) return idFrom;
+  if (missing.length === 0 && idFrom.length > 0) return idFrom;
+  const idColumn = header.find((column) => fieldOf(column) === idField);
   if (missing.length === idFrom.length && idColumn !== undefined) return [idColumn];
   const names = (columns: readonly string[]) => columns.map((name) => `"${name}"`).join(', ');
-  throw new FileError(
-    `--id-from names ${names(missing)}, but the header has only ${names(header)}; name others`,
-  );
+  complaints.push(`--id-from names ${names(missing)}, but the header has only ${names(header)}; name others`);
+  return idFrom;
 }
 
 function complainAboutTwo(field: string, first: string | undefined, second: string): string {
   return `the columns "${first}" and "${second}" are both ${field}; leave one out with --map '${second}='`;
 }
 
-function complainAboutRequired(type: ResourceType, field: string): string {
+function complainAboutRequired(type: UploadType, field: string): string {
   const what = `no column is ${field}, which every record of ${type} needs`;
   return field === resources[type].idField
     ? `${what}; name its column with --map 'column=${field}', or derive it with --id-from if the export has no UUIDs`
     : `${what}; name its column with --map 'column=${field}'`;
 }
 
-function complainAboutMap(type: ResourceType, column: string, field: string): string[] {
+function complainAboutMap(type: UploadType, column: string, field: string): string[] {
   if (field === '' || field === column || Object.hasOwn(schemas[type].properties, field)) return [];
   const meant = suggestField(field, type, new Set());
   const hint =
@@ -166,7 +171,7 @@ export interface Unconverted {
  * Converts a row to a record, or says what is wrong with it. Empty cells are left out: the service stores them as null.
  */
 export function convertRow(
-  { columns, key }: ColumnPlan,
+  { columns, key, derivesItem }: ColumnPlan,
   cells: readonly string[],
 ): { readonly problems: undefined; readonly record: Record<string, Scalar> } | Unconverted {
   const record: Record<string, Scalar> = {};
@@ -189,5 +194,6 @@ export function convertRow(
       record[field] = cell;
     } else if (value !== undefined) record[field] = value;
   }
+  if (derivesItem) deriveItem(record);
   return { problems, record };
 }

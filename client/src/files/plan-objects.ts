@@ -1,14 +1,14 @@
-import { type ResourceType, resources } from '../generated/resources.ts';
+import { resources, type UploadType } from '../generated/resources.ts';
 import { schemas } from '../generated/schemas.ts';
 import { type Convert, jsonConverterOf } from './convert-cell.ts';
-import { deriveId } from './derived-id.ts';
+import { deriveId, deriveItem } from './derived-id.ts';
 import { emptyKey, type PlanOptions, type Problem, reasonColumn } from './plan-columns.ts';
 
 type Json = Record<string, unknown>;
 export type ObjectConverter = (record: Json) => Json | readonly Problem[];
 
 /** Converts the objects of a JSON file to records. They are sent unchanged except for what an option asks for. */
-export function objectConverter(type: ResourceType, options: PlanOptions): ObjectConverter {
+export function objectConverter(type: UploadType, options: PlanOptions): ObjectConverter {
   const { map = {}, idFrom } = options;
   const fields = new Map(Object.entries(map));
   fields.set(reasonColumn, '');
@@ -22,6 +22,8 @@ export function objectConverter(type: ResourceType, options: PlanOptions): Objec
     typeof value === 'number' && schemas[type].properties[field]?.format === 'uuid';
   const isPlain = fields.size === 1 && converters.size === 0;
   const idField = resources[type].idField;
+  const derivesItem = type === 'interactions' && idFrom !== undefined;
+  const derivesId = idFrom !== undefined && Object.hasOwn(schemas[type].properties, idField);
   return (sent) => {
     if (isPlain && sent[reasonColumn] === undefined) return sent;
     const record: Json = {};
@@ -35,9 +37,11 @@ export function objectConverter(type: ResourceType, options: PlanOptions): Objec
       if (typeof converted === 'object') problems.push({ column, field, ...converted });
       else record[field] = converted ?? value;
     }
-    if (idFrom !== undefined) {
+    if (derivesItem) deriveItem(record);
+    if (derivesId && idFrom !== undefined) {
       const key = idFrom.map((column) => String(sent[column] ?? '').trim());
-      const hasKey = idFrom.some((column) => column in sent) || record[idField] === undefined;
+      const hasKey =
+        idFrom.length > 0 && (idFrom.some((column) => column in sent) || record[idField] === undefined);
       if (hasKey && key.includes(''))
         problems.push({ column: idFrom.join(','), field: idField, ...emptyKey });
       else if (hasKey) record[idField] = deriveId(type, key);

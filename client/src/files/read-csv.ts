@@ -1,4 +1,4 @@
-import type { ResourceType } from '../generated/resources.ts';
+import type { UploadType } from '../generated/resources.ts';
 import { CsvParser, type CsvRow, detectSeparator, notUtf8, replacement } from './csv-parser.ts';
 import { FileError } from './file-error.ts';
 import type { OpenedText } from './open-text.ts';
@@ -18,11 +18,7 @@ export interface OpenedCsv extends CsvForm {
 const headerCharactersMax = 65_536;
 
 /** Reads and checks the header; `chunks` reads the rows. */
-export async function openCsv(
-  text: OpenedText,
-  type: ResourceType,
-  options: FileOptions,
-): Promise<OpenedCsv> {
+export async function openCsv(text: OpenedText, type: UploadType, options: FileOptions): Promise<OpenedCsv> {
   let start = '';
   let piece: string | undefined = '';
   while (piece !== undefined && !start.trimStart().includes('\n') && start.length <= headerCharactersMax) {

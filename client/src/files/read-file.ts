@@ -1,4 +1,4 @@
-import type { ResourceType } from '../generated/resources.ts';
+import type { UploadType } from '../generated/resources.ts';
 import { FileError, PlacedError, withPath } from './file-error.ts';
 import { type FileFormat, formatOf, typeOf } from './find-files.ts';
 import { type OpenedText, openText } from './open-text.ts';
@@ -30,7 +30,7 @@ export interface FileChunk {
 
 export interface OpenedFile {
   readonly path: string;
-  readonly type: ResourceType;
+  readonly type: UploadType;
   readonly format: FileFormat;
   /** The header of a CSV, or the columns of Parquet. */
   readonly header?: readonly string[];
@@ -50,7 +50,7 @@ export interface OpenedFile {
 }
 
 export interface FileOptions extends PlanOptions {
-  readonly type?: ResourceType | undefined;
+  readonly type?: UploadType | undefined;
   /** How many records, failures included, are skipped at the start. */
   readonly skipRecords?: number | undefined;
 }
@@ -89,7 +89,7 @@ async function openAny(path: string, options: FileOptions): Promise<OpenedFile> 
   return { ...file, header, separator, ...columnsOf(plan), chunks: () => chunksOf(path, 'csv', chunks()) };
 }
 
-async function openedParquet(path: string, type: ResourceType, options: FileOptions): Promise<OpenedFile> {
+async function openedParquet(path: string, type: UploadType, options: FileOptions): Promise<OpenedFile> {
   if (/\.(gz|zst)$/i.test(path))
     throw new FileError('Parquet is compressed by itself; unpack the file first');
   // Loaded on demand: its decompressors take a tenth of a second to start.

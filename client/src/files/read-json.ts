@@ -1,4 +1,4 @@
-import type { ResourceType } from '../generated/resources.ts';
+import type { UploadType } from '../generated/resources.ts';
 import { notUtf8, replacement } from './csv-parser.ts';
 import { FileError } from './file-error.ts';
 import { JsonScanner, recordCharactersMax } from './json-scanner.ts';
@@ -9,7 +9,7 @@ import type { FileChunk, FileFailure, FileOptions, FileRecord } from './read-fil
 /** One record per line. */
 export async function* readNdjson(
   text: OpenedText,
-  type: ResourceType,
+  type: UploadType,
   options: FileOptions,
 ): AsyncGenerator<FileChunk> {
   const reader = new JsonReader(type, options);
@@ -40,7 +40,7 @@ const tooLarge = `is longer than ${recordCharactersMax} characters; check that e
 /** An array of records, or an object with a `records` array. */
 export async function* readJsonArray(
   text: OpenedText,
-  type: ResourceType,
+  type: UploadType,
   options: FileOptions,
 ): AsyncGenerator<FileChunk> {
   const reader = new JsonReader(type, options);
@@ -70,7 +70,7 @@ class JsonReader {
   #records: FileRecord[] = [];
   #failures: FileFailure[] = [];
 
-  constructor(type: ResourceType, options: FileOptions) {
+  constructor(type: UploadType, options: FileOptions) {
     this.#convert = objectConverter(type, options);
     this.#toSkip = options.skipRecords ?? 0;
   }

@@ -1,6 +1,6 @@
 import { type FileHandle, open } from 'node:fs/promises';
 import { type FileMetaData, parquetMetadataAsync, parquetSchema } from 'hyparquet';
-import type { ResourceType } from '../generated/resources.ts';
+import type { UploadType } from '../generated/resources.ts';
 import { FileError } from './file-error.ts';
 import { sizeOf } from './open-text.ts';
 import { ParquetColumn, readRange } from './parquet-column.ts';
@@ -21,7 +21,7 @@ export interface OpenedParquet {
 /** Reads and checks the schema; `chunks` reads the rows, from ranges of the file. */
 export async function openParquet(
   path: string,
-  type: ResourceType,
+  type: UploadType,
   options: FileOptions,
 ): Promise<OpenedParquet> {
   const bytes = await sizeOf(path);
@@ -62,7 +62,7 @@ function explain(error: Error): never {
 
 /** Parquet numbers have no decimal comma, even if the text columns do. */
 function planParquet(
-  type: ResourceType,
+  type: UploadType,
   metadata: FileMetaData,
   header: readonly string[],
   options: FileOptions,

@@ -1,11 +1,11 @@
-import { type ResourceType, resources } from '../generated/resources.ts';
+import { resources, type UploadType } from '../generated/resources.ts';
 import { schemas } from '../generated/schemas.ts';
 import { nearest } from './nearest.ts';
 
 /** The field that a column's name resembles, without those that already have a column. */
 export function suggestField(
   column: string,
-  type: ResourceType,
+  type: UploadType,
   taken: ReadonlySet<string>,
 ): string | undefined {
   const name = lettersOf(column);

@@ -18,8 +18,13 @@ export type ResourceType =
   | 'shop-keywords'
   | 'student-favourites';
 
+/** What a file can hold. */
+export type UploadType = ResourceType | 'interactions';
+
 export interface Resource {
-  /** The field with the record's id. */
+  /** Where it is uploaded. */
+  readonly path: string;
+  /** The field with the record's id. The id of an interaction is given by the service, so it cannot be uploaded. */
   readonly idField: string;
   readonly recordsPerRequestMax: number;
   /** Everything of order 0 is uploaded before anything of order 1: the dependency table. */
@@ -28,24 +33,30 @@ export interface Resource {
   readonly references: Readonly<Record<string, ResourceType>>;
 }
 
-export const resources: Readonly<Record<ResourceType, Resource>> = {
-  'customers': {"idField":"customer_id","recordsPerRequestMax":5000,"order":0,"references":{}},
-  'transactions': {"idField":"transaction_id","recordsPerRequestMax":5000,"order":1,"references":{"shop_id":"shops"}},
-  'offers': {"idField":"offer_id","recordsPerRequestMax":5000,"order":1,"references":{"shop_id":"shops"}},
-  'shops': {"idField":"shop_id","recordsPerRequestMax":5000,"order":0,"references":{}},
-  'branches': {"idField":"branch_id","recordsPerRequestMax":5000,"order":1,"references":{"shop_id":"shops"}},
-  'categories': {"idField":"category_id","recordsPerRequestMax":5000,"order":0,"references":{}},
-  'shop-categories': {"idField":"shop_category_id","recordsPerRequestMax":5000,"order":1,"references":{"shop_id":"shops","category_id":"categories"}},
-  'institutes': {"idField":"institute_id","recordsPerRequestMax":5000,"order":0,"references":{}},
-  'courses': {"idField":"course_id","recordsPerRequestMax":1000,"order":0,"references":{}},
-  'tags': {"idField":"tag_id","recordsPerRequestMax":5000,"order":0,"references":{}},
-  'shop-tags': {"idField":"shop_tag_id","recordsPerRequestMax":5000,"order":1,"references":{"shop_id":"shops","tag_id":"tags"}},
-  'keywords': {"idField":"keyword_id","recordsPerRequestMax":5000,"order":0,"references":{}},
-  'shop-keywords': {"idField":"shop_keyword_id","recordsPerRequestMax":5000,"order":1,"references":{"shop_id":"shops","keyword_id":"keywords"}},
-  'student-favourites': {"idField":"student_favourite_id","recordsPerRequestMax":5000,"order":1,"references":{"student_id":"customers","shop_id":"shops"}},
+export const resources: Readonly<Record<UploadType, Resource>> = {
+  'customers': {"path":"/v1/data/customers","idField":"customer_id","recordsPerRequestMax":5000,"order":0,"references":{}},
+  'transactions': {"path":"/v1/data/transactions","idField":"transaction_id","recordsPerRequestMax":5000,"order":1,"references":{"shop_id":"shops"}},
+  'offers': {"path":"/v1/data/offers","idField":"offer_id","recordsPerRequestMax":5000,"order":1,"references":{"shop_id":"shops"}},
+  'shops': {"path":"/v1/data/shops","idField":"shop_id","recordsPerRequestMax":5000,"order":0,"references":{}},
+  'branches': {"path":"/v1/data/branches","idField":"branch_id","recordsPerRequestMax":5000,"order":1,"references":{"shop_id":"shops"}},
+  'categories': {"path":"/v1/data/categories","idField":"category_id","recordsPerRequestMax":5000,"order":0,"references":{}},
+  'shop-categories': {"path":"/v1/data/shop-categories","idField":"shop_category_id","recordsPerRequestMax":5000,"order":1,"references":{"shop_id":"shops","category_id":"categories"}},
+  'institutes': {"path":"/v1/data/institutes","idField":"institute_id","recordsPerRequestMax":5000,"order":0,"references":{}},
+  'courses': {"path":"/v1/data/courses","idField":"course_id","recordsPerRequestMax":1000,"order":0,"references":{}},
+  'tags': {"path":"/v1/data/tags","idField":"tag_id","recordsPerRequestMax":5000,"order":0,"references":{}},
+  'shop-tags': {"path":"/v1/data/shop-tags","idField":"shop_tag_id","recordsPerRequestMax":5000,"order":1,"references":{"shop_id":"shops","tag_id":"tags"}},
+  'keywords': {"path":"/v1/data/keywords","idField":"keyword_id","recordsPerRequestMax":5000,"order":0,"references":{}},
+  'shop-keywords': {"path":"/v1/data/shop-keywords","idField":"shop_keyword_id","recordsPerRequestMax":5000,"order":1,"references":{"shop_id":"shops","keyword_id":"keywords"}},
+  'student-favourites': {"path":"/v1/data/student-favourites","idField":"student_favourite_id","recordsPerRequestMax":5000,"order":1,"references":{"student_id":"customers","shop_id":"shops"}},
+  'interactions': {"path":"/user-interactions/batch","idField":"interaction_id","recordsPerRequestMax":5000,"order":2,"references":{"student_id":"customers"}},
 };
 
-export const resourceTypes = Object.keys(resources) as ResourceType[];
+export const uploadTypes = Object.keys(resources) as UploadType[];
+
+export const resourceTypes = uploadTypes.filter((type) => type !== 'interactions');
+
+/** The record type of an interaction's item, by its item type. */
+export const itemTypes: Readonly<Record<string, ResourceType>> = {"TAG":"tags","OFFER":"offers","SHOP":"shops","KEYWORD":"keywords"};
 
 /** What is uploaded, per type. */
 export interface RecordOf {

@@ -1,0 +1,215 @@
+// @module-tag full
+
+import { randomUUID } from 'node:crypto';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { beforeAll, beforeEach, expect, it, vi } from 'vitest';
+import { type SharedServer, sharedServer } from '../../test/support/built-server.ts';
+import { many, newShop, newTag } from '../../test/support/new-records.ts';
+import { deriveId } from '../src/files/derived-id.ts';
+import { Intake, type Interaction } from '../src/index.ts';
+import { startHttpProxy } from './support/http-proxy.ts';
+import { type Place, runIntake, startIntake } from './support/run-intake.ts';
+
+/** Files of interactions, which have no ids: sent twice, they would be stored twice. */
+
+vi.setConfig({ testTimeout: 240_000 });
+
+let server: SharedServer;
+let key: string;
+let intake: Intake;
+let place: Place;
+
+beforeAll(async () => {
+  server = await sharedServer();
+});
+
+let made = 0;
+beforeEach(async () => {
+  key = await server.createKey(`interactions-${++made}`);
+  intake = new Intake({ url: server.url, key });
+  const cwd = mkdtempSync(join(tmpdir(), 'intake-interactions-'));
+  place = { cwd, env: { INTAKE_URL: server.url, INTAKE_KEY: key, XDG_CONFIG_HOME: cwd } };
+  return () => rmSync(cwd, { recursive: true });
+});
+
+const put = (name: string, text: string) => writeFileSync(join(place.cwd, name), text);
+const read = (name: string) => readFileSync(join(place.cwd, name), 'utf8');
+const linesOf = (name: string) => (existsSync(join(place.cwd, name)) ? read(name).trimEnd().split('\n') : []);
+
+async function stored(): Promise<Interaction[]> {
+  const found: Interaction[] = [];
+  for await (const one of intake.interactions.list({ limit: 1000 })) found.push(one);
+  return found.toReversed();
+}
+
+async function countOf(): Promise<number> {
+  const types = await intake.data.overview();
+  return types.find(({ type }) => (type as string) === 'interactions')?.records ?? 0;
+}
+
+it('a CSV of interactions is mapped, converted and uploaded after what it refers to', async () => {
+  put('shops.csv', 'shop_id,name,region\nS1,Bakery,GB\n');
+  put('tags.csv', 'tag_id,name\nS1,vegan\n');
+  put(
+    'interactions.csv',
+    [
+      'What,item_type,item_id,Visitor,platform,When',
+      'PAGE_VIEW,SHOP,S1,v1,WEB,1700000000',
+      'PAGE_VIEW,TAG,S1,v2,,1700000000123',
+      'SHARE,SHOP,S1,,IOS,2026-03-14T09:26:53.000001Z',
+      'SHARE,SHOP,S1,,IOS,14.03.2026 09:26',
+      'PAGE_VIEW,SHOP,S9,v1,WEB,1700000000',
+      'PAGE_VIEW,HOUSE,S1,v1,WEB,1700000000',
+      'PAGE_VIEW,SHOP,S1,v1,WEB,yesterday',
+      '',
+    ].join('\n'),
+  );
+  const options = [
+    '--map',
+    'What=interaction_type',
+    '--map',
+    'Visitor=user_id',
+    '--map',
+    'When=event_timestamp',
+  ];
+  const more = ['--id-from', 'Receipt', '--date-format', 'dd.MM.yyyy'];
+  const checked = await runIntake(place, 'check', 'interactions.csv', ...options, ...more);
+  expect(checked).toMatchObject({ exitCode: 1 });
+  expect(checked.stdout).toContain('interactions.csv:7: item_type: must be one of TAG, OFFER, SHOP, KEYWORD');
+  expect(checked.stdout).toMatch(
+    /interactions\.csv:8: When: must be a date written as dd\.MM\.yyyy.*epoch seconds/,
+  );
+  const dry = await runIntake(place, 'upload', '.', '--dry-run', ...options, ...more);
+  expect(dry.exitCode).toBe(1);
+  expect(await countOf()).toBe(0);
+  const { exitCode, stdout } = await runIntake(place, 'upload', '.', ...options, ...more);
+  expect(exitCode).toBe(1);
+  expect(stdout).toMatch(/tags\.csv .*\ninteractions\.csv +interactions +7 +4 +3\n/);
+  expect(stdout).toMatch(/Missing ids\nRecords +Type +Id.*\n +1 +shops +[0-9a-f-]{36}/);
+  const shop = deriveId('shops', ['S1']);
+  const tag = deriveId('tags', ['S1']);
+  expect((await stored()).map((one) => [one.item_id, one.event_timestamp, one.user_id])).toEqual([
+    [shop, 1_700_000_000, 'v1'],
+    [tag, 1_700_000_000_123, 'v2'],
+    [shop, '2026-03-14T09:26:53.000001Z', null],
+    [shop, '2026-03-14T09:26:00Z', null],
+  ]);
+  const failed = linesOf('interactions.csv.failed.csv');
+  expect(failed.map((line) => line.split(',')[2])).toEqual(['item_id', 'S9', 'S1', 'S1']);
+  expect(existsSync(join(place.cwd, 'interactions.csv.journal'))).toBe(false);
+});
+
+it('an export as NDJSON or CSV has every interaction, newest first, and can be uploaded elsewhere', async () => {
+  const shop = newShop();
+  await intake.upload('shops', [shop]).finish();
+  const rows = many(2_500, (at) => `PAGE_VIEW,SHOP,${shop.shop_id},${at + 1}\n`);
+  put('interactions.csv', `interaction_type,item_type,item_id,event_timestamp\n${rows.join('')}`);
+  expect(await runIntake(place, 'upload', 'interactions.csv')).toMatchObject({ exitCode: 0 });
+  const lines = (await runIntake(place, 'export', 'interactions')).stdout.trimEnd().split('\n');
+  const exported: Interaction[] = lines.map((line) => JSON.parse(line));
+  const ids = exported.map(({ interaction_id }) => interaction_id);
+  expect(ids).toEqual(ids.toSorted().toReversed());
+  // Requests are under way at the same time, so they may be received in another order.
+  const times = exported.map(({ event_timestamp }) => Number(event_timestamp)).sort((a, b) => a - b);
+  expect(times).toEqual(many(2_500, (at) => at + 1));
+  const { stdout } = await runIntake(place, 'export', 'interactions', '--format', 'csv');
+  put('interactions.csv', stdout);
+  const other = await server.createKey(`interactions-${made}-other`);
+  const elsewhere = { ...place, env: { ...place.env, INTAKE_KEY: other } };
+  await new Intake({ url: server.url, key: other }).upload('shops', [shop]).finish();
+  const again = await runIntake(elsewhere, 'upload', 'interactions.csv');
+  expect(again).toMatchObject({ exitCode: 0 });
+  expect(again.stderr).toContain('not sent: interaction_id, created');
+  const since = await runIntake(elsewhere, 'export', 'interactions', '--since', '2100-01-01T00:00:00Z');
+  expect(since).toMatchObject({ exitCode: 0, stdout: '' });
+});
+
+const header = 'interaction_type,item_type,item_id,event_timestamp\n';
+
+/** Uploads 9,000 rows; the answer to the third request is lost, and the command killed. */
+async function interrupted() {
+  const shop = newShop();
+  const tag = newTag();
+  await intake.upload('shops', [shop]).finish();
+  await intake.upload('tags', [tag]).finish();
+  const rows = many(
+    9_000,
+    (at) => `PAGE_VIEW,SHOP,${at % 100 === 7 ? randomUUID() : shop.shop_id},${at + 1}\n`,
+  );
+  put('interactions.csv', header + rows.join(''));
+  let isLost = true;
+  const proxy = await startHttpProxy(server.url, async ({ url, body }) => {
+    const isThird = url.startsWith('/user-interactions/batch') && body.includes('"event_timestamp":4001}');
+    if (!isThird || !isLost) return 'pass';
+    return 'cut after';
+  });
+  const through = { ...place, env: { ...place.env, INTAKE_URL: proxy.url } };
+  const running = startIntake(through, 'upload', 'interactions.csv');
+  // Head, at least three requests sent, two answered.
+  await expect.poll(countOf, { timeout: 60_000 }).toBe(8_910);
+  while (linesOf('interactions.csv.journal').filter((line) => line.includes('"done"')).length < 2)
+    await sleep(5);
+  running.kill('SIGKILL');
+  await running.ended;
+  isLost = false;
+  return { proxy, through };
+}
+
+it('an upload whose answers were lost is resumed, and nothing is stored twice', async () => {
+  const { proxy, through } = await interrupted();
+  const again = await runIntake(through, 'upload', 'interactions.csv');
+  expect(again).toMatchObject({ exitCode: 2, stdout: '' });
+  expect(again.stderr).toContain('Continue it with --resume');
+  const { exitCode, stdout } = await runIntake(through, 'upload', 'interactions.csv', '--resume', '--json');
+  expect(exitCode).toBe(1);
+  expect(JSON.parse(stdout).files[0].counts).toMatchObject({ received: 9_000, created: 8_910, failed: 90 });
+  expect(await countOf()).toBe(8_910);
+  expect(linesOf('interactions.csv.failed.csv')).toHaveLength(91);
+  const times = (await stored()).map(({ event_timestamp }) => event_timestamp);
+  expect(new Set(times).size).toBe(8_910);
+  await proxy.close();
+});
+
+it('a day later an upload whose answers were lost is not resumed, because its keys are forgotten', async () => {
+  const { proxy, through } = await interrupted();
+  const hours = (count: number) => {
+    const aged = linesOf('interactions.csv.journal').map((line) => {
+      const parsed = JSON.parse(line);
+      return JSON.stringify({ ...parsed, ...('atMs' in parsed && { atMs: Date.now() - count * 3_600_000 }) });
+    });
+    put('interactions.csv.journal', `${aged.join('\n')}\n`);
+  };
+  hours(24);
+  proxy.seen.length = 0;
+  const late = await runIntake(through, 'upload', 'interactions.csv', '--resume');
+  expect(late).toMatchObject({ exitCode: 2, stdout: '' });
+  expect(late.stderr).toMatch(/records 4001 to 9000 were sent at .* without an answer/);
+  expect(late.stderr).toMatch(/Everything before record 4001 is done\. .*intake requests/);
+  expect(late.stderr).toMatch(/remove interactions\.csv\.journal/);
+  expect(proxy.seen).toEqual([]);
+  expect(await countOf()).toBe(8_910);
+  hours(23);
+  expect(await runIntake(through, 'upload', 'interactions.csv', '--resume')).toMatchObject({ exitCode: 1 });
+  expect(await countOf()).toBe(8_910);
+  await proxy.close();
+});
+
+it('NDJSON may have keys, and a failed row tells which record is missing', async () => {
+  await intake.upload('shops', [newShop({ shop_id: deriveId('shops', ['7']) })]).finish();
+  const lines = [
+    { interaction_type: 'SHARE', item_type: 'SHOP', item_id: 7, event_timestamp: 1 },
+    { interaction_type: 'SHARE', item_type: 'SHOP', item_id: '8', event_timestamp: 2 },
+  ];
+  put('clicks.ndjson', lines.map((line) => JSON.stringify(line)).join('\n'));
+  const { exitCode, stdout } = await runIntake(
+    place,
+    ...['upload', 'clicks.ndjson', '--type', 'interactions', '--id-from', 'item_id', '--json'],
+  );
+  expect(exitCode).toBe(1);
+  const { files, missing } = JSON.parse(stdout);
+  expect(files[0].counts).toMatchObject({ created: 1, failed: 1 });
+  expect(missing).toMatchObject([{ type: 'shops', id: deriveId('shops', ['8']), count: 1 }]);
+});
