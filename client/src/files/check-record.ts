@@ -46,9 +46,9 @@ function reasonOf(
   schema: FieldSchema,
   value: unknown,
 ): { code: string; message: string } {
+  if (schema.type.includes('integer') && !namesNoDay(value)) return badEventTime(value);
   switch (keyword) {
     case 'type':
-      if (isEventTime(schema)) return { code: 'wrong_type', message: eventTimeMessage };
       return {
         code: 'wrong_type',
         message: typeMessages.find(([type]) => schema.type.includes(type))?.[1] ?? 'has the wrong type',
@@ -58,9 +58,7 @@ function reasonOf(
         code: 'invalid_format',
         message: namesNoDay(value)
           ? 'names a day that the calendar does not have; check its year, month and day'
-          : isEventTime(schema)
-            ? eventTimeMessage
-            : (formatMessages[schema.format ?? ''] ?? `must be a ${schema.format}`),
+          : (formatMessages[schema.format ?? ''] ?? `must be a ${schema.format}`),
       };
     case 'maxLength':
       return { code: 'too_long', message: `must be at most ${schema.maxLength} characters long` };
@@ -77,18 +75,19 @@ function reasonOf(
         message: `must be one of ${schema.enum?.filter((value) => value !== null).join(', ')}`,
       };
     default:
-      if (isEventTime(schema)) return { code: 'invalid_format', message: eventTimeMessage };
       return { code: 'out_of_range', message: `must be ${rangeOf(schema)}` };
   }
 }
 
-/** The only field that is a number or a text. */
-function isEventTime({ type }: FieldSchema): boolean {
-  return type.includes('integer');
+/** The only field that may be a whole number or a text. */
+function badEventTime(value: unknown): { code: string; message: string } {
+  const isOfType = typeof value === 'number' || typeof value === 'string';
+  return {
+    code: isOfType ? 'invalid_format' : 'wrong_type',
+    message:
+      'must be a positive integer (epoch seconds, or milliseconds from 100000000000 on) or an ISO 8601 date-time, up to the year 9999',
+  };
 }
-
-const eventTimeMessage =
-  'must be a positive integer (epoch seconds, or milliseconds from 100000000000 on) or an ISO 8601 date-time, up to the year 9999';
 
 /** Whether only the day is wrong, such as the 30th of February. */
 function namesNoDay(value: unknown): boolean {

@@ -1,14 +1,20 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { type ResourceType, resources } from '../../../src/registry/resources.ts';
+import { interaction, interactionExample } from '../../../src/registry/interaction.ts';
+import { resources } from '../../../src/registry/resources.ts';
 import { makeCheck } from '../../../src/registry/validate.ts';
 import { checkerOf } from '../../src/files/check-record.ts';
-import { resourceTypes } from '../../src/generated/resources.ts';
+import { type UploadType, uploadTypes } from '../../src/generated/resources.ts';
+
+const described = {
+  ...resources,
+  interactions: { fields: interaction, example: interactionExample },
+};
 
 /** What the service itself would answer. */
-function serverCheckOf(type: ResourceType) {
-  const fields = Object.keys(resources[type].fields);
-  const check = makeCheck(resources[type].fields);
+function serverCheckOf(type: UploadType) {
+  const fields = Object.keys(described[type].fields);
+  const check = makeCheck(described[type].fields);
   return (record: Record<string, unknown>) =>
     check(
       fields.map((field) => record[field]),
@@ -47,6 +53,9 @@ const value = fc.oneof(
     90.1,
     181,
     -181,
+    'SHOP',
+    1_700_000_000,
+    253_402_300_800_000,
     'GB',
     'gb',
     'GBR',
@@ -71,10 +80,10 @@ const value = fc.oneof(
 );
 
 describe('the check of records without the service', () => {
-  it.each(resourceTypes)('of %s finds what the service finds: the same fields, the same codes', (type) => {
+  it.each(uploadTypes)('of %s finds what the service finds: the same fields, the same codes', (type) => {
     const check = checkerOf(type);
     const serverCheck = serverCheckOf(type);
-    const { fields, example } = resources[type];
+    const { fields, example } = described[type];
     expect(check(example as Record<string, unknown>)).toEqual([]);
     const record = fc.record(Object.fromEntries(Object.keys(fields).map((field) => [field, value])));
     const codes = (problems: readonly { field: string | null; code: string }[]) =>
