@@ -4,6 +4,7 @@ import { FileError } from '../files/file-error.ts';
 import { findFiles } from '../files/find-files.ts';
 import { type OpenedFile, openFile } from '../files/read-file.ts';
 import { type Command, UsageError } from './command.ts';
+import { chunksWithNotice } from './encoding-notice.ts';
 import { columnOf } from './file-cut.ts';
 import { fileOptions, fileOptionsHelp, readFileOptions, typeOf } from './file-options.ts';
 import type { Problem } from './tally.ts';
@@ -71,7 +72,7 @@ Exit code: 0, 1 if some records would fail, 2 if the check could not run.`,
 
 async function checkFile(file: OpenedFile, checked: Checked, isJson: boolean): Promise<void> {
   const checkRecord = checkerOf(file.type);
-  for await (const { records, failures } of file.chunks()) {
+  for await (const { records, failures } of chunksWithNotice(file)) {
     const failed: { line: number; problems: readonly Problem[] }[] = [...failures];
     for (const { line, record } of records) {
       const problems = checkRecord(record);

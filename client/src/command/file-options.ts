@@ -11,6 +11,8 @@ export const fileOptions: ParseArgsOptionsConfig = {
   mapping: { type: 'string' },
   'date-format': { type: 'string' },
   'decimal-comma': { type: 'boolean' },
+  thousands: { type: 'boolean' },
+  encoding: { type: 'string' },
   'id-from': { type: 'string' },
 };
 
@@ -19,6 +21,8 @@ export const fileOptionsHelp = `  --type <type>            record type of the fi
   --mapping <file>         the same from a JSON file
   --date-format <format>   how dates are written, for example dd.MM.yyyy
   --decimal-comma          numbers are written 1.234,56
+  --thousands              numbers are written 1,234.56
+  --encoding <encoding>    how characters are written, for example windows-1252; without it, UTF-8 or what is detected
   --id-from <columns>      makes each id from these columns: the same values, the same id`;
 
 export function typeOf(values: Values): UploadType | undefined {
@@ -37,9 +41,12 @@ export async function readFileOptions(values: Values): Promise<(type: UploadType
   const mapping = mappingFile === undefined ? () => ({}) : await readMapping(mappingFile);
   const map = parseMap(textsOf(values, 'map'));
   const dateFormat = textOf(values, 'date-format');
+  const encoding = textOf(values, 'encoding');
   const idFrom = textOf(values, 'id-from')
     ?.split(',')
     .map((column) => column.trim());
+  if (values.thousands && values['decimal-comma'])
+    throw new UsageError('--decimal-comma reads 1.234,56 already: leave --thousands out.');
   return (type) => {
     const kept: FileOptions = mapping(type);
     return {
@@ -48,6 +55,8 @@ export async function readFileOptions(values: Values): Promise<(type: UploadType
       map: { ...kept.map, ...map },
       ...(dateFormat !== undefined && { dateFormat }),
       ...(values['decimal-comma'] === true && { decimalComma: true }),
+      ...(values.thousands === true && { thousands: true }),
+      ...(encoding !== undefined && { encoding }),
       ...(idFrom !== undefined && { idFrom }),
     };
   };

@@ -7,6 +7,7 @@ import type { UploadType } from '../generated/resources.ts';
 import type { Counts } from '../index.ts';
 import { RequestCutter } from '../request-cutter.ts';
 import { addCounts, noCounts, sendCuts } from '../send-cuts.ts';
+import { chunksWithNotice } from './encoding-notice.ts';
 import { type FileCut, failedOf, packFailure, packRow } from './file-cut.ts';
 import type { Journal, JournalState } from './journal.ts';
 import type { Progress } from './progress.ts';
@@ -126,7 +127,7 @@ async function* cutsOf(
     return complete;
   };
   try {
-    for await (const { records, failures } of file.chunks()) {
+    for await (const { records, failures } of chunksWithNotice(file)) {
       reading.show();
       for (let sent = 0, failed = 0; sent < records.length || failed < failures.length; ) {
         const record = records[sent];

@@ -7,6 +7,8 @@ export interface ConvertOptions {
   readonly dateFormat?: string | undefined;
   /** 1.234,50 instead of 1234.50. */
   readonly decimalComma?: boolean | undefined;
+  /** 1,234.50 instead of 1234.50. */
+  readonly thousands?: boolean | undefined;
   /** The key columns from which ids are derived. */
   readonly idFrom?: readonly string[] | undefined;
 }
@@ -28,7 +30,7 @@ export function converterOf(
   options: ConvertOptions,
 ): Convert | undefined {
   const { format } = schema;
-  if (typeIs(schema, 'number')) return trimmed(options.decimalComma ? readDecimalComma : readNumber);
+  if (typeIs(schema, 'number')) return trimmed(numberReader(options));
   if (typeIs(schema, 'boolean')) return trimmed(readBoolean);
   if (format === 'uuid') return uuidConverter(field, options);
   if (format !== 'date' && format !== 'date-time') return undefined;
@@ -44,7 +46,7 @@ export function jsonConverterOf(
 ): Convert | undefined {
   const { format } = schema;
   const isAsked =
-    (options.decimalComma && typeIs(schema, 'number')) ||
+    ((options.decimalComma || options.thousands) && typeIs(schema, 'number')) ||
     (options.idFrom && format === 'uuid') ||
     (options.dateFormat && (format === 'date' || format === 'date-time'));
   return isAsked ? converterOf(field, schema, options) : undefined;
@@ -66,8 +68,13 @@ function trimmed(convert: Convert): Convert {
 const notNumber: CellProblem = {
   code: 'wrong_type',
   message:
-    'must be a number such as 1234.5, without a currency or thousands separator; add --decimal-comma if it has a decimal comma',
+    'must be a number such as 1234.5, without a currency; add --thousands if it is written 1,234.5, or --decimal-comma if it is written 1234,5',
 };
+
+function numberReader({ decimalComma, thousands }: ConvertOptions): Convert {
+  if (decimalComma) return readDecimalComma;
+  return thousands ? readThousands : readNumber;
+}
 
 function readNumber(cell: string): number | CellProblem {
   const number = Number(cell);
@@ -86,6 +93,17 @@ const notDecimalComma: CellProblem = {
 function readDecimalComma(cell: string): number | CellProblem {
   if (!decimalComma.test(cell)) return notDecimalComma;
   return Number(cell.replace(/[. \u00a0\u202f']/g, '').replace(',', '.'));
+}
+
+const thousandsGroups = /^[+-]?(\d+|\d{1,3}([, \u00a0\u202f']\d{3})+)(\.\d+)?$/;
+const notThousands: CellProblem = {
+  code: 'wrong_type',
+  message: 'must be a number such as 1234.5 or 1,234.5, without a currency',
+};
+
+/** A comma is accepted only between groups of three digits: otherwise 12,5 would silently become 125. */
+function readThousands(cell: string): number | CellProblem {
+  return thousandsGroups.test(cell) ? Number(cell.replace(/[, \u00a0\u202f']/g, '')) : notThousands;
 }
 
 const booleans = new Map<string, boolean>([

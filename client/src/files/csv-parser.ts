@@ -15,7 +15,8 @@ const textAfterQuote = 'has text after a closing quote; double the quotes within
 
 /** The decoder's replacement for bytes that are not UTF-8. */
 export const replacement = '\ufffd';
-export const notUtf8 = 'has characters that are not UTF-8; save the file as UTF-8';
+export const notUtf8 =
+  'has characters that are not UTF-8; save the file as UTF-8, or name its encoding with --encoding';
 
 const separators = [',', ';', '\t', '|'];
 

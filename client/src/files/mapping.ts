@@ -2,7 +2,10 @@ import { readFile } from 'node:fs/promises';
 import { type UploadType, uploadTypes } from '../generated/resources.ts';
 import { schemas } from '../generated/schemas.ts';
 import { FileError, withPath } from './file-error.ts';
-import type { PlanOptions } from './plan-columns.ts';
+import type { FileOptions } from './read-file.ts';
+
+/** What a mapping file can say. */
+export type MappedOptions = Omit<FileOptions, 'type' | 'skipRecords'>;
 
 /**
  * Reads `--map 'Shop ID=shop_id'`, which may be repeated. Splits at the last =, because no field has one in its name.
@@ -25,13 +28,13 @@ function knownField([column, field]: readonly [string, string]): readonly [strin
 }
 
 const form =
-  'write {"Shop ID": "shop_id"}, or by type {"transactions": {"columns": {"Shop ID": "shop_id"}, "id_from": ["Receipt"], "date_format": "dd/MM/yyyy", "decimal_comma": true}}';
+  'write {"Shop ID": "shop_id"}, or by type {"transactions": {"columns": {"Shop ID": "shop_id"}, "id_from": ["Receipt"], "date_format": "dd/MM/yyyy", "decimal_comma": true, "thousands": false, "encoding": "windows-1252"}}';
 
 /**
  * Reads a mapping file: columns to fields for every file, or per type, which may also set the other file options. An
  * export folder needs those, because its files have different keys.
  */
-export async function readMapping(path: string): Promise<(type: UploadType) => PlanOptions> {
+export async function readMapping(path: string): Promise<(type: UploadType) => MappedOptions> {
   try {
     const mapping = parse(await readFile(path, 'utf8').catch(notFound));
     if (Object.values(mapping).every((field) => typeof field === 'string'))
@@ -68,13 +71,15 @@ function typeNamed(name: string): UploadType {
   return type;
 }
 
-function optionsOf(type: string, options: unknown): PlanOptions {
+function optionsOf(type: string, options: unknown): MappedOptions {
   if (!isObject(options)) throw new FileError(`what is said of ${type} is no object; ${form}`);
   const {
     columns = {},
     id_from: idFrom,
     date_format: dateFormat,
     decimal_comma: decimalComma,
+    thousands,
+    encoding,
     ...others
   } = options;
   const isGood =
@@ -84,6 +89,8 @@ function optionsOf(type: string, options: unknown): PlanOptions {
       (Array.isArray(idFrom) && idFrom.every((column) => typeof column === 'string'))) &&
     (dateFormat === undefined || typeof dateFormat === 'string') &&
     (decimalComma === undefined || typeof decimalComma === 'boolean') &&
+    (thousands === undefined || typeof thousands === 'boolean') &&
+    (encoding === undefined || typeof encoding === 'string') &&
     Object.keys(others).length === 0;
   if (!isGood) throw new FileError(`what is said of ${type} cannot be followed; ${form}`);
   return {
@@ -91,6 +98,8 @@ function optionsOf(type: string, options: unknown): PlanOptions {
     idFrom: idFrom as string[] | undefined,
     dateFormat,
     decimalComma,
+    thousands,
+    encoding,
   };
 }
 

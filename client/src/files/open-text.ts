@@ -2,9 +2,9 @@ import { once } from 'node:events';
 import { createReadStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import type { Readable, Transform } from 'node:stream';
-import { StringDecoder } from 'node:string_decoder';
 import { createGunzip, createZstdDecompress } from 'node:zlib';
 import { FileError } from './file-error.ts';
+import { TextBytes } from './text-bytes.ts';
 
 /** Larger chunks outlive the young generation: at 256 KiB reading takes twice the memory and a third more CPU. */
 const readBytes = 32_768;
@@ -14,6 +14,8 @@ export interface OpenedText {
   /** Its size on disk; undefined for standard input. */
   readonly bytes: number | undefined;
   bytesRead(): number;
+  /** The encoding, if it is not UTF-8 and nobody named it; known once such a byte has been read. */
+  detectedEncoding(): string | undefined;
   /** The next chunk, or undefined at the end. */
   next(): Promise<string | undefined>;
   /** For a text that is not read to its end. */
@@ -21,22 +23,20 @@ export interface OpenedText {
 }
 
 /** Opens a file, or standard input for a hyphen. The compression is detected by the first bytes. */
-export async function openText(path: string): Promise<OpenedText> {
+export async function openText(path: string, encoding?: string): Promise<OpenedText> {
+  const text = new TextBytes(encoding);
   const bytes = path === '-' ? undefined : await sizeOf(path);
   const source = path === '-' ? process.stdin : createReadStream(path, { highWaterMark: readBytes });
   const decompress = decompressorOf(await firstBytes(source));
   const pieces: AsyncIterator<Buffer> =
     decompress === undefined ? source[Symbol.asyncIterator]() : decompressed(source, decompress);
-  let decoder: StringDecoder | undefined;
   return {
     bytes,
     bytesRead: () => source.bytesRead,
+    detectedEncoding: () => text.detected,
     async next() {
       const { value, done } = await pieces.next().catch(explain);
-      if (done) return decoder?.end() || undefined;
-      if (decoder !== undefined) return decoder.write(value);
-      decoder = new StringDecoder(startsWith(value, [0xff, 0xfe]) ? 'utf16le' : 'utf8');
-      return decoder.write(value).replace(/^\ufeff/, '');
+      return done ? text.end() || undefined : text.decode(value);
     },
     async close() {
       source.destroy();
@@ -66,7 +66,7 @@ function decompressorOf(first: Buffer): Transform | undefined {
   if (startsWith(first, [0x1f, 0x8b])) return createGunzip({ chunkSize: readBytes });
   if (startsWith(first, [0x28, 0xb5, 0x2f, 0xfd])) return createZstdDecompress({ chunkSize: readBytes });
   if (startsWith(first, [0x50, 0x4b, 0x03, 0x04]))
-    throw new FileError('it is a ZIP archive or a spreadsheet; unpack it, or save the sheet as CSV');
+    throw new FileError('it is a ZIP archive; unpack it, or, if it is a spreadsheet, name it .xlsx');
   return undefined;
 }
 

@@ -40,6 +40,8 @@ export interface OpenedFile {
   readonly ignoredColumns: readonly string[];
   /** The column of a field; null if there is none. */
   columnOf(field: string): string | null;
+  /** The encoding, if it is not UTF-8 and nobody named it; known once such a character has been read. */
+  detectedEncoding(): string | undefined;
   /** Size on disk, undefined for standard input, and how much has been read, for progress. */
   readonly bytes: number | undefined;
   bytesRead(): number;
@@ -51,6 +53,8 @@ export interface OpenedFile {
 
 export interface FileOptions extends PlanOptions {
   readonly type?: UploadType | undefined;
+  /** The encoding of a text file; detected if undefined. */
+  readonly encoding?: string | undefined;
   /** How many records, failures included, are skipped at the start. */
   readonly skipRecords?: number | undefined;
 }
@@ -70,10 +74,10 @@ async function openAny(path: string, options: FileOptions): Promise<OpenedFile> 
   const type = options.type ?? typeOf(path);
   const format = path === '-' ? undefined : formatOf(path);
   if (format === 'parquet') return openedParquet(path, type, options);
-  const text = await openText(path);
+  const text = await openText(path, options.encoding);
   const opened = format === undefined ? await sniff(text) : { format, text };
-  const { bytes, bytesRead, close } = text;
-  const file = { path, type, format: opened.format, bytes, bytesRead, close };
+  const { bytes, bytesRead, detectedEncoding, close } = text;
+  const file = { path, type, format: opened.format, bytes, bytesRead, detectedEncoding, close };
   if (opened.format !== 'csv') {
     const read = opened.format === 'json' ? readJsonArray : readNdjson;
     const records = read(opened.text, type, options);
@@ -95,7 +99,7 @@ async function openedParquet(path: string, type: UploadType, options: FileOption
   // Loaded on demand: its decompressors take a tenth of a second to start.
   const { openParquet } = await import('./read-parquet.ts');
   const { plan, chunks, ...opened } = await openParquet(path, type, options);
-  const file = { path, type, format: 'parquet' as const, ...opened };
+  const file = { path, type, format: 'parquet' as const, detectedEncoding: () => undefined, ...opened };
   return { ...file, ...columnsOf(plan), chunks: () => chunksOf(path, 'parquet', chunks()) };
 }
 

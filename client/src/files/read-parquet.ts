@@ -69,7 +69,7 @@ function planParquet(
 ): ColumnPlan {
   const { children } = parquetSchema(metadata);
   const plan = planColumns(type, header, options);
-  const ofNumbers = planColumns(type, header, { ...options, decimalComma: false });
+  const ofNumbers = planColumns(type, header, { ...options, decimalComma: false, thousands: false });
   const columns = plan.columns.map((column, at) => {
     const child = children[column.index];
     if (child === undefined || child.children.length > 0 || child.element.repetition_type === 'REPEATED')

@@ -48,6 +48,21 @@ describe('a cell becomes what its field is', () => {
       expect(await read('amount', cell, options)).toBe('wrong_type');
   });
 
+  it('a number with separators between thousands, if that is asked for', async () => {
+    const options = { thousands: true };
+    const good = {
+      '1,234.50': 1234.5,
+      '1,234': 1234,
+      "1'234'567.5": 1234567.5,
+      '1 234': 1234,
+      '-12.5': -12.5,
+    };
+    for (const [cell, number] of Object.entries(good))
+      expect(await read('discount_value', cell, options), cell).toBe(number);
+    for (const cell of ['12,5', '1,2345', '1.234,5', '1,234,5', '£1,234'])
+      expect(await read('discount_value', cell, options), cell).toBe('wrong_type');
+  });
+
   it('true or false', async () => {
     for (const cell of ['true', 'TRUE', 'yes', 'Y', 't', '1'])
       expect(await read('is_deleted', cell), cell).toBe(true);
