@@ -28,9 +28,9 @@ export const upload: Command = {
   summary: 'upload files of records',
   help: `Usage: intake upload <files or folders...> [options]
 
-Uploads CSV, NDJSON and JSON, each also as .gz and .zst, Parquet, and standard input (-). Files are uploaded in the order
-of what refers to what, whatever order you name them in. Records that fail are written to <file>.failed.ndjson and, for
-CSV, <file>.failed.csv, with the reason.
+Uploads CSV, NDJSON and JSON, each also as .gz and .zst, Parquet, the first sheet of .xlsx, and standard input (-).
+Files are uploaded in the order of what refers to what, whatever order you name them in. Records that fail are written to
+<file>.failed.ndjson and, for CSV, <file>.failed.csv, with the reason.
 
 Options:
 ${fileOptionsHelp}

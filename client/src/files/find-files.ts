@@ -3,7 +3,7 @@ import { basename, join } from 'node:path';
 import { resources, type UploadType, uploadTypes } from '../generated/resources.ts';
 import { FileError, withPath } from './file-error.ts';
 
-export type FileFormat = 'csv' | 'ndjson' | 'json' | 'parquet';
+export type FileFormat = 'csv' | 'ndjson' | 'json' | 'parquet' | 'xlsx';
 
 const formats = new Map<string, FileFormat>([
   ['csv', 'csv'],
@@ -12,6 +12,7 @@ const formats = new Map<string, FileFormat>([
   ['jsonl', 'ndjson'],
   ['json', 'json'],
   ['parquet', 'parquet'],
+  ['xlsx', 'xlsx'],
 ]);
 
 /** The format by the file's name, ignoring .gz or .zst. */
@@ -95,7 +96,7 @@ async function filesIn(folder: string): Promise<string[]> {
     .filter((name) => formatOf(name) !== undefined && !isNoData(name));
   if (names.length === 0)
     throw new FileError(
-      `${folder}: there is no CSV, NDJSON, JSON or Parquet file in this folder; name another`,
+      `${folder}: there is no CSV, NDJSON, JSON, Parquet or .xlsx file in this folder; name another`,
     );
   return names.sort().map((name) => join(folder, name));
 }

@@ -9,7 +9,7 @@ import { readJsonArray, readNdjson } from './read-json.ts';
 export interface FileRecord {
   /** The record to upload. */
   readonly record: Record<string, unknown>;
-  /** Line (CSV, NDJSON) or number (JSON, Parquet) of the record in its file, from 1; a CSV's header is line 1. */
+  /** Line (CSV, NDJSON), row (.xlsx) or number (JSON, Parquet) of the record in its file, from 1, headers included. */
   readonly line: number;
   /** The original CSV row, for the file of failed records; undefined for other formats. */
   readonly cells?: readonly string[];
@@ -32,7 +32,7 @@ export interface OpenedFile {
   readonly path: string;
   readonly type: UploadType;
   readonly format: FileFormat;
-  /** The header of a CSV, or the columns of Parquet. */
+  /** The header of a CSV or a sheet, or the columns of Parquet. */
   readonly header?: readonly string[];
   /** The separator between the cells of a CSV. */
   readonly separator?: string;
@@ -73,7 +73,7 @@ export async function openFile(path: string, options: FileOptions): Promise<Open
 async function openAny(path: string, options: FileOptions): Promise<OpenedFile> {
   const type = options.type ?? typeOf(path);
   const format = path === '-' ? undefined : formatOf(path);
-  if (format === 'parquet') return openedParquet(path, type, options);
+  if (format === 'parquet' || format === 'xlsx') return openedTable(path, type, format, options);
   const text = await openText(path, options.encoding);
   const opened = format === undefined ? await sniff(text) : { format, text };
   const { bytes, bytesRead, detectedEncoding, close } = text;
@@ -93,14 +93,22 @@ async function openAny(path: string, options: FileOptions): Promise<OpenedFile> 
   return { ...file, header, separator, ...columnsOf(plan), chunks: () => chunksOf(path, 'csv', chunks()) };
 }
 
-async function openedParquet(path: string, type: UploadType, options: FileOptions): Promise<OpenedFile> {
+/** Opens a file with columns that is not a text. */
+async function openedTable(
+  path: string,
+  type: UploadType,
+  format: 'parquet' | 'xlsx',
+  options: FileOptions,
+): Promise<OpenedFile> {
   if (/\.(gz|zst)$/i.test(path))
-    throw new FileError('Parquet is compressed by itself; unpack the file first');
-  // Loaded on demand: its decompressors take a tenth of a second to start.
-  const { openParquet } = await import('./read-parquet.ts');
-  const { plan, chunks, ...opened } = await openParquet(path, type, options);
-  const file = { path, type, format: 'parquet' as const, detectedEncoding: () => undefined, ...opened };
-  return { ...file, ...columnsOf(plan), chunks: () => chunksOf(path, 'parquet', chunks()) };
+    throw new FileError(`${format} is compressed by itself; unpack the file first`);
+  // Loaded on demand: the decompressors of Parquet take a tenth of a second to start.
+  const { plan, chunks, ...opened } =
+    format === 'parquet'
+      ? await (await import('./read-parquet.ts')).openParquet(path, type, options)
+      : await (await import('./read-xlsx.ts')).openXlsx(path, type, options);
+  const file = { path, type, format, detectedEncoding: () => undefined, ...opened };
+  return { ...file, ...columnsOf(plan), chunks: () => chunksOf(path, format, chunks()) };
 }
 
 function columnsOf({ columns, key, ignored }: ColumnPlan) {

@@ -161,6 +161,8 @@ describe('a CSV file', () => {
     await expect(readAll('no-such/shops.csv')).rejects.toThrow('no-such/shops.csv: there is no such file');
     await expect(readAll('.', { type: 'shops' })).rejects.toThrow('it is a folder');
     const sheet = makeFile('shops.csv', Buffer.from([0x50, 0x4b, 3, 4, 0, 0]));
-    await expect(readAll(sheet)).rejects.toThrow('it is a ZIP archive; unpack it, or, if it is a spreadsheet, name it .xlsx');
+    await expect(readAll(sheet)).rejects.toThrow(
+      'it is a ZIP archive; unpack it, or, if it is a spreadsheet, name it .xlsx',
+    );
   });
 });

@@ -73,7 +73,7 @@ describe('finding files', () => {
   it('says what to do when there is nothing to find', async () => {
     await expect(findFiles(['no-such.csv'])).rejects.toThrow('no-such.csv: there is no such file or folder');
     await expect(findFiles([folderOf(['README.md'])])).rejects.toThrow(
-      'there is no CSV, NDJSON, JSON or Parquet file',
+      'there is no CSV, NDJSON, JSON, Parquet or .xlsx file',
     );
     await expect(findFiles(['-'])).rejects.toThrow('--type');
     expect(await findFiles(['-'], 'shops')).toEqual([{ path: '-', type: 'shops' }]);
