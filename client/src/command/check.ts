@@ -6,7 +6,14 @@ import { type OpenedFile, openFile } from '../files/read-file.ts';
 import { type Command, UsageError } from './command.ts';
 import { chunksWithNotice } from './encoding-notice.ts';
 import { columnOf } from './file-cut.ts';
-import { fileOptions, fileOptionsHelp, readFileOptions, typeOf } from './file-options.ts';
+import {
+  fileOptions,
+  fileOptionsHelp,
+  mappedColumns,
+  readFileOptions,
+  typeOf,
+  warnSkipped,
+} from './file-options.ts';
 import type { Problem } from './tally.ts';
 import { grouped, print, printJsonLine, printTable, sayError, warn } from './terminal.ts';
 
@@ -42,12 +49,13 @@ Exit code: 0, 1 if some records would fail, 2 if the check could not run.`,
   async run(values, positionals) {
     if (positionals.length === 0)
       throw new UsageError('Name the files or folders to check. See intake check --help.');
-    const files = await findFiles(positionals, typeOf(values));
+    const found = await findFiles(positionals, typeOf(values));
+    warnSkipped(found);
     const optionsOf = await readFileOptions(values);
-    const standardInput = await checkHeaders(files, optionsOf);
+    const standardInput = await checkHeaders(found, optionsOf, mappedColumns(values));
     const results: Checked[] = [];
     let isBroken = false;
-    for (const { path, type } of files) {
+    for (const { path, type } of found.files) {
       const file = path === '-' && standardInput ? standardInput : await openFile(path, optionsOf(type));
       if (file.ignoredColumns.length > 0) {
         warn(

@@ -1,8 +1,12 @@
 import type { ParseArgsOptionsConfig } from 'node:util';
+import type { Found } from '../files/find-files.ts';
 import { parseMap, readMapping } from '../files/mapping.ts';
 import type { FileOptions } from '../files/read-file.ts';
 import { type UploadType, uploadTypes } from '../generated/resources.ts';
 import { textOf, textsOf, UsageError, type Values } from './command.ts';
+import { say } from './terminal.ts';
+
+const skippedShownMax = 20;
 
 /** The options for reading files, the same for upload and check. */
 export const fileOptions: ParseArgsOptionsConfig = {
@@ -60,6 +64,19 @@ export async function readFileOptions(values: Values): Promise<(type: UploadType
       ...(idFrom !== undefined && { idFrom }),
     };
   };
+}
+
+/** The columns that --map names. */
+export function mappedColumns(values: Values): readonly string[] {
+  return Object.keys(parseMap(textsOf(values, 'map')));
+}
+
+/** Names what a folder has that is not uploaded. */
+export function warnSkipped({ skipped }: Found): void {
+  if (skipped.length === 0) return;
+  const shown = skipped.slice(0, skippedShownMax).join(', ');
+  const more = skipped.length - skippedShownMax;
+  say(`Skipped: ${shown}${more > 0 ? `, and ${more} more` : ''}`);
 }
 
 /** These options as they would be typed. */

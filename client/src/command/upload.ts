@@ -1,13 +1,21 @@
 import { checkHeaders } from '../files/check-headers.ts';
 import type { FileError } from '../files/file-error.ts';
-import { findFiles } from '../files/find-files.ts';
+import { type Found, findFiles } from '../files/find-files.ts';
 import { type FileOptions, type OpenedFile, openFile } from '../files/read-file.ts';
 import { OutputError } from '../files/write-whole.ts';
 import type { UploadType } from '../generated/resources.ts';
 import { IntakeError } from '../index.ts';
 import { type Command, UsageError, type Values } from './command.ts';
 import { explain } from './explain.ts';
-import { fileOptions, fileOptionsHelp, readFileOptions, typedOptions, typeOf } from './file-options.ts';
+import {
+  fileOptions,
+  fileOptionsHelp,
+  mappedColumns,
+  readFileOptions,
+  typedOptions,
+  typeOf,
+  warnSkipped,
+} from './file-options.ts';
 import { interruption } from './interruption.ts';
 import {
   type Circumstances,
@@ -55,12 +63,12 @@ Exit code: 0, 1 if some records failed, 2 if the upload could not run or was int
   async run(values, positionals) {
     if (positionals.length === 0)
       throw new UsageError('Name the files or folders to upload. See intake upload --help.');
-    const files = await findFiles(positionals, typeOf(values));
+    const found = await findFiles(positionals, typeOf(values));
     const isResumed = values.resume === true;
     const isDryRun = values['dry-run'] === true;
     if (isResumed && isDryRun)
       throw new UsageError('A dry run has nothing to resume: leave --resume or --dry-run out.');
-    if (isResumed && files.some(({ path }) => path === '-')) {
+    if (isResumed && found.files.some(({ path }) => path === '-')) {
       throw new UsageError('Standard input cannot be resumed. Save it to a file, or upload it again.');
     }
     const settings = await readSettings();
@@ -73,7 +81,7 @@ Exit code: 0, 1 if some records failed, 2 if the upload could not run or was int
       signal: interruption(),
       state: 'unsent',
     };
-    const planned = await plan(values, settings, files);
+    const planned = await plan(values, settings, found);
     // Journals of an earlier run are only for --resume.
     if (!isResumed) await removeJournals(planned);
     const results = await uploadAll(run, planned);
@@ -102,15 +110,12 @@ interface Planned {
 }
 
 /** Finds every problem with the files and their journals before anything is sent. */
-async function plan(
-  values: Values,
-  settings: Settings,
-  files: readonly { readonly path: string; readonly type: UploadType }[],
-): Promise<Planned[]> {
+async function plan(values: Values, settings: Settings, found: Found): Promise<Planned[]> {
   const optionsOf = await readFileOptions(values);
-  const opened = await checkHeaders(files, optionsOf);
+  warnSkipped(found);
+  const opened = await checkHeaders(found, optionsOf, mappedColumns(values));
   const planned: Planned[] = [];
-  for (const { path, type } of files) {
+  for (const { path, type } of found.files) {
     const options = optionsOf(type);
     const circumstances =
       values['dry-run'] || path === '-'

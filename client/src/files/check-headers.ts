@@ -1,27 +1,69 @@
 import type { UploadType } from '../generated/resources.ts';
 import { FileError } from './file-error.ts';
+import type { Found } from './find-files.ts';
+import { nearest } from './nearest.ts';
 import { type FileOptions, type OpenedFile, openFile } from './read-file.ts';
 
 /**
- * Opens every file and throws one error for all that cannot be read, so that nobody learns of a second wrong header
- * when half of the files are uploaded. Returns standard input, which can be opened only once.
+ * Opens every file and throws one error for everything that is wrong with any of them, so that nobody learns of a second
+ * wrong header when half of the files are uploaded. Returns standard input, which can be opened only once.
+ *
+ * `mapped` are the columns of --map. One may be absent from a file, because the same --map serves all, but not from
+ * every file.
  */
 export async function checkHeaders(
-  files: readonly { readonly path: string; readonly type: UploadType }[],
+  { files, problems }: Found,
   optionsOf: (type: UploadType) => FileOptions,
+  mapped: readonly string[],
 ): Promise<OpenedFile | undefined> {
-  const complaints: string[] = [];
+  const complaints = [...problems];
+  const columns = new Set<string>();
+  let hasUnknown = problems.length > 0;
   let standardInput: OpenedFile | undefined;
   for (const { path, type } of files) {
     try {
       const file = await openFile(path, { ...optionsOf(type), type });
       if (path === '-') standardInput = file;
       else await file.close();
+      for (const column of file.header ?? []) columns.add(column);
+      hasUnknown ||= file.header === undefined;
     } catch (error) {
       if (!(error instanceof FileError)) throw error;
       complaints.push(...error.lines);
+      const header = path === '-' ? undefined : await headerOf(path, { ...optionsOf(type), type });
+      for (const column of header ?? []) columns.add(column);
+      hasUnknown ||= header === undefined;
     }
   }
+  // The members of JSON are not known before it is read.
+  if (!hasUnknown) complaints.push(...mapped.flatMap((column) => complainAboutAbsent(column, [...columns])));
   if (complaints.length > 0) throw new FileError(...complaints);
   return standardInput;
+}
+
+/** The header of a file whose columns are not understood. */
+export async function headerOf(path: string, options: FileOptions): Promise<readonly string[] | undefined> {
+  try {
+    const file = await openFile(path, { ...options, isHeaderOnly: true });
+    await file.close();
+    return file.header;
+  } catch (error) {
+    if (error instanceof FileError) return undefined;
+    throw error;
+  }
+}
+
+function complainAboutAbsent(column: string, columns: readonly string[]): string[] {
+  if (columns.includes(column)) return [];
+  const meant = nearest(
+    column.toLowerCase(),
+    columns.map((each) => each.toLowerCase()),
+    3,
+  );
+  const found = columns.find((each) => each.toLowerCase() === meant);
+  const hint =
+    found === undefined
+      ? `the columns are ${columns.map((each) => `"${each}"`).join(', ')}`
+      : `did you mean "${found}"?`;
+  return [`--map names the column "${column}", which no file has; ${hint}`];
 }

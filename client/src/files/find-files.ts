@@ -24,79 +24,112 @@ export function formatOf(path: string): FileFormat | undefined {
 }
 
 /**
- * The type by the file's name: transactions.csv, transactions-2026-03.csv.gz and export_shop_categories.json all name
- * one. The longest match wins, because shop-categories contains categories.
+ * The type by the file's name: transactions.csv, 02-transactions_2026.csv.gz, export_shop_categories.json and
+ * shopCategory.csv all name one. The longest match wins, because shop-categories contains categories. The plural wins,
+ * because shop-transactions has transactions in it.
  */
 export function typeOf(path: string): UploadType {
-  const name = `-${basename(path)
+  const words = basename(path)
+    .replace(/([a-z])(?=[A-Z])|([a-zA-Z])(?=\d)|(\d)(?=[a-zA-Z])/g, '$&-')
     .toLowerCase()
-    .replace(/[^a-z0-9]+/g, '-')}-`;
-  const named = uploadTypes.filter((type) => name.includes(`-${type}-`));
-  const longest = named.filter((type) => !named.some((other) => other !== type && other.includes(type)));
-  const [type] = longest;
-  if (type !== undefined && longest.length === 1) return type;
-  const what = type === undefined ? 'its name says no type' : `its name says ${longest.join(' and ')}`;
+    .replace(/[^a-z0-9]+/g, '-');
+  const named = namesIn(`-${words}-`, (type) => type);
+  const found = named.length > 0 ? named : namesIn(`-${words}-`, singularOf);
+  const [type] = found;
+  if (type !== undefined && found.length === 1) return type;
+  const what = type === undefined ? 'its name says no type' : `its name says ${found.join(' and ')}`;
   throw new FileError(
     `${what}; name the type with --type, or begin the name with one of ${uploadTypes.join(', ')}`,
   );
+}
+
+/** The types that the words name, without those that are only a part of another. */
+function namesIn(words: string, nameOf: (type: UploadType) => string): UploadType[] {
+  const isNamed = (name: string) =>
+    words.includes(`-${name}-`) || words.includes(`-${name.replace('-', '')}-`);
+  const named = uploadTypes.filter((type) => isNamed(nameOf(type)));
+  return named.filter(
+    (type) => !named.some((other) => other !== type && nameOf(other).includes(nameOf(type))),
+  );
+}
+
+function singularOf(type: UploadType): string {
+  return type.replace(/(ch)es$|(.)ies$|s$/, (_, ch, before) => ch ?? (before ? `${before}y` : ''));
+}
+
+export interface Found {
+  readonly files: readonly { readonly path: string; readonly type: UploadType }[];
+  /** What a folder has besides its data files. */
+  readonly skipped: readonly string[];
+  /** Why other files cannot be read. */
+  readonly problems: readonly string[];
 }
 
 /**
  * The files to read, in the order of the dependency table: types that others refer to come first. A folder stands for
  * its data files; files in its subfolders and files of failed records have to be named.
  */
-export async function findFiles(
-  paths: readonly string[],
-  type?: UploadType,
-): Promise<{ readonly path: string; readonly type: UploadType }[]> {
+export async function findFiles(paths: readonly string[], type?: UploadType): Promise<Found> {
   const found: string[] = [];
-  for (const path of paths) {
-    const isFolder = path !== '-' && (await statOf(path)).isDirectory();
-    found.push(...(isFolder ? await filesIn(path) : [path]));
-  }
-  if (type === undefined && found.includes('-'))
-    throw new FileError('standard input has no name that says its type; name the type with --type');
+  const skipped: string[] = [];
+  const problems: string[] = [];
+  const collect = async (path: string, find: () => void | Promise<void>) => {
+    try {
+      await find();
+    } catch (error) {
+      const placed = withPath(path, error);
+      if (!(placed instanceof FileError)) throw error;
+      problems.push(...placed.lines);
+    }
+  };
+  for (const path of paths)
+    await collect(path, async () => {
+      const isFolder = path !== '-' && (await statOf(path)).isDirectory();
+      found.push(...(isFolder ? await filesIn(path, skipped) : [path]));
+    });
   const overwritten = found.find((path) => found.some((other) => path.startsWith(`${other}.failed.`)));
   if (overwritten !== undefined)
-    throw new FileError(
-      `${overwritten}: it would be replaced while the file it came from is uploaded; upload it by itself`,
+    problems.push(
+      `${overwritten}: it would be replaced while the file it came from is uploaded; upload it alone`,
     );
-  const files = [...new Set(found)].map((path) => ({ path, type: type ?? typeOfNamed(path) }));
-  return files.sort((a, b) => resources[a.type].order - resources[b.type].order);
-}
-
-function typeOfNamed(path: string): UploadType {
-  try {
-    return typeOf(path);
-  } catch (error) {
-    throw withPath(path, error);
-  }
+  const files: { path: string; type: UploadType }[] = [];
+  for (const path of new Set(found))
+    await collect(path, () => {
+      if (type === undefined && path === '-')
+        throw new FileError('it has no name that says its type; name the type with --type');
+      files.push({ path, type: type ?? typeOf(path) });
+    });
+  files.sort((a, b) => resources[a.type].order - resources[b.type].order);
+  return { files, skipped, problems };
 }
 
 async function statOf(path: string) {
   return stat(path).catch((error: NodeJS.ErrnoException) => {
     throw new FileError(
       error.code === 'ENOENT'
-        ? `${path}: there is no such file or folder; check its name`
-        : `${path}: it cannot be read (${error.code}); check who may read it`,
+        ? 'there is no such file or folder; check its name'
+        : `it cannot be read (${error.code}); check who may read it`,
     );
   });
 }
 
-/** Files beside the data: failed records, and the mapping. */
+/** What uploads leave next to the data. */
 function isNoData(name: string): boolean {
-  return /\.failed\.(ndjson|csv)$|^mapping\.json$/.test(name);
+  return /\.failed\.(ndjson|csv)$|\.journal$/.test(name);
 }
 
-async function filesIn(folder: string): Promise<string[]> {
+async function filesIn(folder: string, skipped: string[]): Promise<string[]> {
+  const names: string[] = [];
   const entries = await readdir(folder, { withFileTypes: true });
-  const names = entries
-    .filter((entry) => !entry.isDirectory() && !entry.name.startsWith('.'))
-    .map(({ name }) => name)
-    .filter((name) => formatOf(name) !== undefined && !isNoData(name));
+  for (const entry of entries.toSorted((a, b) => (a.name < b.name ? -1 : 1))) {
+    const path = join(folder, entry.name);
+    if (entry.name.startsWith('.') || entry.name === 'mapping.json') continue;
+    if (entry.isDirectory()) skipped.push(`${path} (a folder)`);
+    else if (isNoData(entry.name)) skipped.push(path);
+    else if (formatOf(entry.name) === undefined) skipped.push(`${path} (not a format that can be read)`);
+    else names.push(path);
+  }
   if (names.length === 0)
-    throw new FileError(
-      `${folder}: there is no CSV, NDJSON, JSON, Parquet or .xlsx file in this folder; name another`,
-    );
-  return names.sort().map((name) => join(folder, name));
+    throw new FileError('there is no CSV, NDJSON, JSON, Parquet or .xlsx file in this folder; name another');
+  return names;
 }

@@ -9,6 +9,7 @@ import {
 } from './convert-cell.ts';
 import { deriveId, deriveItem } from './derived-id.ts';
 import { FileError } from './file-error.ts';
+import { otherProblemsOf } from './other-problems.ts';
 import { suggestField } from './suggest-field.ts';
 
 /** The last column of a file of failed records; ignored when that file is uploaded again. */
@@ -17,6 +18,8 @@ export const reasonColumn = 'failed_reason';
 export interface PlanOptions extends ConvertOptions {
   /** Column to field; an empty field leaves the column out. */
   readonly map?: Readonly<Record<string, string>> | undefined;
+  /** Only the header is wanted, whatever its columns are. */
+  readonly isHeaderOnly?: boolean | undefined;
 }
 
 export interface Column {
@@ -42,6 +45,8 @@ export interface ColumnPlan {
   readonly key: Key | undefined;
   /** Whether the id of an interaction's item is derived from its key. */
   readonly derivesItem: boolean;
+  /** What else is wrong with a row of which a cell cannot be converted. */
+  otherProblems(record: Record<string, unknown>, known: readonly Problem[]): readonly Problem[];
   /** Columns that are neither a field of the type nor similar to one. */
   readonly ignored: readonly string[];
 }
@@ -57,6 +62,8 @@ export interface Problem extends CellProblem {
  * serves all files of an upload, so it may name columns and fields of other files.
  */
 export function planColumns(type: UploadType, header: readonly string[], options: PlanOptions): ColumnPlan {
+  if (options.isHeaderOnly)
+    return { columns: [], key: undefined, derivesItem: false, ignored: header, otherProblems: () => [] };
   const { properties, required } = schemas[type];
   const { map = {} } = options;
   const idField = resources[type].idField;
@@ -65,19 +72,19 @@ export function planColumns(type: UploadType, header: readonly string[], options
   const idFrom = keyColumns(type, options.idFrom, header, fieldOf, complaints);
   complaints.push(...header.flatMap((column) => complainAboutMap(type, column, fieldOf(column))));
   const columns = new Map<string, Column>();
-  const others: string[] = [];
+  const unknown: string[] = [];
   for (const [index, column] of header.entries()) {
     const field = fieldOf(column);
     const schema = Object.hasOwn(properties, field) ? properties[field] : undefined;
     if (field === '' || column === reasonColumn || (idFrom !== undefined && field === idField)) continue;
-    if (schema === undefined) others.push(column);
+    if (schema === undefined) unknown.push(column);
     else if (columns.has(field)) complaints.push(complainAboutTwo(field, columns.get(field)?.column, column));
     else columns.set(field, { index, column, field, convert: converterOf(field, schema, options) });
   }
   const taken = new Set(columns.keys());
   if (idFrom !== undefined) taken.add(idField);
   const ignored: string[] = [];
-  for (const column of others) {
+  for (const column of unknown) {
     if (idFrom?.includes(column)) continue;
     const field = suggestField(column, type, taken);
     if (field === undefined) ignored.push(column);
@@ -104,7 +111,22 @@ export function planColumns(type: UploadType, header: readonly string[], options
     name: idFrom.join(','),
   };
   const derivesItem = type === 'interactions' && options.idFrom !== undefined;
-  return { columns: [...columns.values()], key, derivesItem, ignored };
+  return {
+    columns: [...columns.values()],
+    key,
+    derivesItem,
+    ignored,
+    otherProblems: othersOf(type, columns),
+  };
+}
+
+function othersOf(type: UploadType, columns: ReadonlyMap<string, Column>): ColumnPlan['otherProblems'] {
+  const others = otherProblemsOf(type);
+  return (record, known) =>
+    others(record, known).map((problem) => ({
+      ...problem,
+      column: columns.get(problem.field ?? '')?.column ?? problem.field,
+    }));
 }
 
 /** Whether it cannot be the name of a column: a UUID, a number or a date. */
@@ -171,7 +193,7 @@ export interface Unconverted {
  * Converts a row to a record, or says what is wrong with it. Empty cells are left out: the service stores them as null.
  */
 export function convertRow(
-  { columns, key, derivesItem }: ColumnPlan,
+  { columns, key, derivesItem, otherProblems }: ColumnPlan,
   cells: readonly string[],
 ): { readonly problems: undefined; readonly record: Record<string, Scalar> } | Unconverted {
   const record: Record<string, Scalar> = {};
@@ -195,5 +217,6 @@ export function convertRow(
     } else if (value !== undefined) record[field] = value;
   }
   if (derivesItem) deriveItem(record);
+  problems?.push(...otherProblems(record, problems));
   return { problems, record };
 }

@@ -2,6 +2,7 @@ import { resources, type UploadType } from '../generated/resources.ts';
 import { schemas } from '../generated/schemas.ts';
 import { type Convert, jsonConverterOf } from './convert-cell.ts';
 import { deriveId, deriveItem } from './derived-id.ts';
+import { otherProblemsOf } from './other-problems.ts';
 import { emptyKey, type PlanOptions, type Problem, reasonColumn } from './plan-columns.ts';
 
 type Json = Record<string, unknown>;
@@ -22,6 +23,7 @@ export function objectConverter(type: UploadType, options: PlanOptions): ObjectC
     typeof value === 'number' && schemas[type].properties[field]?.format === 'uuid';
   const isPlain = fields.size === 1 && converters.size === 0;
   const idField = resources[type].idField;
+  const others = otherProblemsOf(type);
   const derivesItem = type === 'interactions' && idFrom !== undefined;
   const derivesId = idFrom !== undefined && Object.hasOwn(schemas[type].properties, idField);
   return (sent) => {
@@ -35,7 +37,7 @@ export function objectConverter(type: UploadType, options: PlanOptions): ObjectC
       const convert = typeof value === 'string' || isKey(value, field) ? converters.get(field) : undefined;
       const converted = convert === undefined || value === '' ? undefined : convert(String(value));
       if (typeof converted === 'object') problems.push({ column, field, ...converted });
-      else record[field] = converted ?? value;
+      record[field] = typeof converted === 'object' ? value : (converted ?? value);
     }
     if (derivesItem) deriveItem(record);
     if (derivesId && idFrom !== undefined) {
@@ -46,6 +48,8 @@ export function objectConverter(type: UploadType, options: PlanOptions): ObjectC
         problems.push({ column: idFrom.join(','), field: idField, ...emptyKey });
       else if (hasKey) record[idField] = deriveId(type, key);
     }
-    return problems.length > 0 ? problems : record;
+    if (problems.length === 0) return record;
+    const columnOf = (field: string | null) => Object.keys(map).find((name) => map[name] === field) ?? field;
+    return [...problems, ...others(record, problems).map((one) => ({ ...one, column: columnOf(one.field) }))];
   };
 }

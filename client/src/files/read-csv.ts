@@ -78,7 +78,8 @@ function convertRows(rows: readonly CsvRow[], from: number, { header, separator,
       continue;
     }
     const { record, problems } = convertRow(plan, cells);
-    if (malformed !== undefined) failures.push({ line, cells, record, problems: [badCell(header, cells)] });
+    if (malformed !== undefined)
+      failures.push({ line, cells, record, problems: [badCell(header, cells), ...(problems ?? [])] });
     else if (problems !== undefined) failures.push({ line, cells, record, problems });
     else records.push({ record, line, cells });
   }

@@ -16,7 +16,7 @@ async function check(
   optionsOf: (type: never) => FileOptions = () => ({}),
 ) {
   const problems: string[] = [];
-  const files = await findFiles([folder(name)]);
+  const { files } = await findFiles([folder(name)]);
   for (const { path, type } of files) {
     const file = path.slice(path.lastIndexOf('/') + 1);
     const { records, failures } = await readAll(path, { type, ...optionsOf(type as never) });

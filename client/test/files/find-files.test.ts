@@ -19,13 +19,27 @@ describe('finding files', () => {
     ['SHOP-TAGS.parquet', 'shop-tags'],
     ['student favourites.csv', 'student-favourites'],
     ['shops.csv.failed.csv', 'shops'],
+    ['shop.csv', 'shops'],
+    ['category.csv', 'categories'],
+    ['branch.xlsx', 'branches'],
+    ['shopCategories.csv', 'shop-categories'],
+    ['ShopCategoryExport.csv', 'shop-categories'],
+    ['shoptags.csv', 'shop-tags'],
+    ['customers_2.csv', 'customers'],
+    ['customers2.csv', 'customers'],
+    ['02-shops.csv', 'shops'],
+    ['shop_transactions.csv', 'transactions'],
+    ['userInteractions.ndjson', 'interactions'],
   ])('takes the type from the name: %s', (name, type) => {
     expect(typeOf(join('shops', name))).toBe(type);
   });
 
-  it.each(['data.csv', 'workshops.csv', 'shops-and-branches.csv'])('does not guess: %s', (name) => {
-    expect(() => typeOf(name)).toThrow('--type');
-  });
+  it.each(['data.csv', 'workshops.csv', 'shops-and-branches.csv', 'offer-of-branch.csv'])(
+    'does not guess: %s',
+    (name) => {
+      expect(() => typeOf(name)).toThrow('--type');
+    },
+  );
 
   it('takes the format from the name', () => {
     expect(['a.csv', 'a.TSV', 'a.jsonl.zst', 'a.json.gz', 'a.parquet', 'a.txt', 'csv'].map(formatOf)).toEqual(
@@ -42,7 +56,7 @@ describe('finding files', () => {
       'customers.csv.gz',
       'student-favourites.csv',
     ]);
-    const found = await findFiles([join(folder, 'transactions.csv'), folder]);
+    const { files: found } = await findFiles([join(folder, 'transactions.csv'), folder]);
     expect(found.map(({ type }) => type)).toEqual([
       'customers',
       'shops',
@@ -64,20 +78,32 @@ describe('finding files', () => {
       'mapping.json',
     ]);
     mkdirSync(join(folder, 'old.csv'));
-    expect(await findFiles([folder])).toEqual([{ path: join(folder, 'shops.csv'), type: 'shops' }]);
+    const { files, skipped } = await findFiles([folder]);
+    expect(files).toEqual([{ path: join(folder, 'shops.csv'), type: 'shops' }]);
+    expect(skipped.map((each) => each.slice(folder.length + 1))).toEqual([
+      'README.md (not a format that can be read)',
+      'old.csv (a folder)',
+      'shops.csv.failed.csv',
+      'shops.csv.failed.ndjson',
+    ]);
     const failed = join(folder, 'shops.csv.failed.csv');
-    expect(await findFiles([failed])).toEqual([{ path: failed, type: 'shops' }]);
-    await expect(findFiles([folder, failed])).rejects.toThrow('upload it by itself');
+    expect((await findFiles([failed])).files).toEqual([{ path: failed, type: 'shops' }]);
+    expect((await findFiles([folder, failed])).problems).toMatchObject([
+      expect.stringContaining('upload it alone'),
+    ]);
   });
 
-  it('says what to do when there is nothing to find', async () => {
-    await expect(findFiles(['no-such.csv'])).rejects.toThrow('no-such.csv: there is no such file or folder');
-    await expect(findFiles([folderOf(['README.md'])])).rejects.toThrow(
-      'there is no CSV, NDJSON, JSON, Parquet or .xlsx file',
-    );
-    await expect(findFiles(['-'])).rejects.toThrow('--type');
-    expect(await findFiles(['-'], 'shops')).toEqual([{ path: '-', type: 'shops' }]);
-    const folder = folderOf(['data.csv']);
-    await expect(findFiles([folder])).rejects.toThrow(`${join(folder, 'data.csv')}: its name says no type`);
+  it('says what to do about everything that cannot be found, at once', async () => {
+    const folder = folderOf(['data.csv', 'shops-tags.csv', 'shops.csv']);
+    const { files, problems } = await findFiles(['no-such.csv', folderOf(['README.md']), '-', folder]);
+    expect(files).toEqual([{ path: join(folder, 'shops.csv'), type: 'shops' }]);
+    expect(problems).toMatchObject([
+      expect.stringMatching(/^no-such\.csv: there is no such file or folder; check its name$/),
+      expect.stringContaining('there is no CSV, NDJSON, JSON, Parquet or .xlsx file'),
+      expect.stringMatching(/^standard input: it has no name that says its type; name the type with --type/),
+      expect.stringContaining(`${join(folder, 'data.csv')}: its name says no type`),
+      expect.stringContaining(`${join(folder, 'shops-tags.csv')}: its name says shops and tags`),
+    ]);
+    expect((await findFiles(['-'], 'shops')).files).toEqual([{ path: '-', type: 'shops' }]);
   });
 });
