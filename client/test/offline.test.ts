@@ -1,4 +1,6 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+// @module-tag full
+
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { beforeEach, expect, it, vi } from 'vitest';
@@ -75,4 +77,64 @@ it('says which encoding it has detected', async () => {
     exitCode: 0,
     stderr: '',
   });
+});
+
+it('check reports ids that several records have, also in several files, and does not fail', async () => {
+  const row = (at: number) => `${id(at)},Bakery,GB\n`;
+  put('shops_1.csv', `shop_id,name,region\n${row(1)}${row(2)}${row(1).toUpperCase()}`);
+  put('shops_2.csv', `shop_id,name,region\n${row(3)}${row(2)}${row(4)}`);
+  const { exitCode, stdout } = await runIntake(place, 'check', '.');
+  expect(exitCode).toBe(0);
+  expect(stdout).toContain(
+    'shops_1.csv:4: shop_id: is the id of line 2 too, so this record would replace that one',
+  );
+  expect(stdout).toContain('shops_2.csv:3: shop_id: is the id of shops_1.csv:3 too');
+  expect(stdout).toMatch(/Repeated ids\nshops_1\.csv +shops +3 +0 +1\nshops_2\.csv +shops +3 +0 +1\n/);
+  const json = await runIntake(place, 'check', 'shops_1.csv', '--json');
+  expect(JSON.parse(json.stdout)).toMatchObject({ line: 4, column: 'shop_id', code: 'repeated_id' });
+});
+
+it('fields lists the fields of a type', async () => {
+  const { exitCode, stdout } = await runIntake(place, 'fields', 'transactions');
+  expect(exitCode).toBe(0);
+  expect(stdout).toMatch(/^Field +Value +Needed +Meaning\ntransaction_id +UUID +yes/);
+  expect(stdout).toMatch(/\nshop_id +UUID +yes +must reference an existing record of `shops`\n/);
+  expect(stdout).toMatch(/\namount +number +yes +what the student paid; greater than 0\n/);
+  expect(stdout).toMatch(/\ncreated +date-time +when the record was created/);
+  const interactions = await runIntake(place, 'fields', 'interactions', '--json');
+  const fields = JSON.parse(interactions.stdout);
+  expect(fields.find(({ field }: { field: string }) => field === 'platform')).toEqual({
+    field: 'platform',
+    value: 'ANDROID, IOS, WEB, OTHER',
+    required: false,
+    meaning: '',
+  });
+  expect((await runIntake(place, 'fields', 'shop')).stderr).toContain(
+    'There is no record type shop. Use one of',
+  );
+});
+
+it('map writes a mapping file, which upload and check take once it is edited', async () => {
+  mkdirSync(join(place.cwd, 'till'));
+  put('till/shops.csv', 'Shop-ID,Name,Country,Colour\nS001,Bakery,GB,red\n');
+  put('till/tags.ndjson', `{"id":"${id(1)}","name":"vegan"}\n`);
+  const made = await runIntake(place, 'map', 'till');
+  expect(made).toMatchObject({ exitCode: 0 });
+  expect(made.stdout).toContain('intake check till --mapping till/mapping.json');
+  expect(made.stdout).toContain('shops: no column is region');
+  const mapping = JSON.parse(readFileSync(join(place.cwd, 'till/mapping.json'), 'utf8'));
+  expect(mapping).toEqual({
+    shops: {
+      columns: { 'Shop-ID': 'shop_id', Name: 'name', Country: '', Colour: '' },
+      id_from: ['Shop-ID'],
+    },
+    tags: { columns: { id: 'tag_id', name: 'name' } },
+  });
+  mapping.shops.columns.Country = 'region';
+  put('till/mapping.json', JSON.stringify(mapping));
+  const checked = await runIntake(place, 'check', 'till', '--mapping', 'till/mapping.json');
+  expect(checked).toMatchObject({ exitCode: 0, stderr: '' });
+  const again = await runIntake(place, 'map', 'till');
+  expect(again).toMatchObject({ exitCode: 2 });
+  expect(again.stderr).toContain('till/mapping.json exists already. Remove it');
 });

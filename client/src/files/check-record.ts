@@ -108,7 +108,7 @@ const formatMessages: Readonly<Record<string, string>> = {
   'date-time': 'must be an ISO 8601 date-time with a T before the time, such as 2026-03-14T09:26:53Z',
 };
 
-function rangeOf({ minimum, exclusiveMinimum, maximum }: FieldSchema): string {
+export function rangeOf({ minimum, exclusiveMinimum, maximum }: FieldSchema): string {
   const bounds = [
     exclusiveMinimum === undefined ? [] : `greater than ${exclusiveMinimum}`,
     minimum === undefined ? [] : `${minimum} or more`,
