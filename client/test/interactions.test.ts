@@ -88,7 +88,7 @@ it('a CSV of interactions is mapped, converted and uploaded after what it refers
   const { exitCode, stdout } = await runIntake(place, 'upload', '.', ...options, ...more);
   expect(exitCode).toBe(1);
   expect(stdout).toMatch(/tags\.csv .*\ninteractions\.csv +interactions +7 +4 +3\n/);
-  expect(stdout).toMatch(/Missing ids\nRecords +Type +Id.*\n +1 +shops +[0-9a-f-]{36}/);
+  expect(stdout).toMatch(/Missing ids\nRecords +Type +Id +Key in the file\n +1 +shops +[0-9a-f-]{36} +S9\n/);
   const shop = deriveId('shops', ['S1']);
   const tag = deriveId('tags', ['S1']);
   expect((await stored()).map((one) => [one.item_id, one.event_timestamp, one.user_id])).toEqual([
@@ -211,5 +211,5 @@ it('NDJSON may have keys, and a failed row tells which record is missing', async
   expect(exitCode).toBe(1);
   const { files, missing } = JSON.parse(stdout);
   expect(files[0].counts).toMatchObject({ created: 1, failed: 1 });
-  expect(missing).toMatchObject([{ type: 'shops', id: deriveId('shops', ['8']), count: 1 }]);
+  expect(missing).toMatchObject([{ type: 'shops', id: deriveId('shops', ['8']), key: '8', count: 1 }]);
 });

@@ -24,16 +24,16 @@ export interface Failed extends Omit<FileRecord, 'record' | 'cells'> {
 
 const separator = '\u001f';
 
-/** The line, the number of cells, and the cells, as one string. */
-export function packRow({ line, cells }: FileRecord): string {
-  return cells === undefined
-    ? `${line}`
-    : `${line}${separator}${cells.length}${separator}${cells.join(separator)}`;
+/** The line, and the number of cells and the cells, or the keys, as one string. */
+export function packRow({ line, cells, keys }: FileRecord): string {
+  if (cells !== undefined) return `${line}${separator}${cells.length}${separator}${cells.join(separator)}`;
+  return keys === undefined ? `${line}` : `${line}${separator}keys${separator}${JSON.stringify(keys)}`;
 }
 
 /** Leaves the cells out if one of them contains the separator, because they cannot be told apart. */
-function unpackRow(row: string): Pick<Failed, 'line' | 'cells'> {
+function unpackRow(row: string): Pick<Failed, 'line' | 'cells' | 'keys'> {
   const [line, count, ...cells] = row.split(separator);
+  if (count === 'keys') return { line: Number(line), keys: JSON.parse(cells.join(separator)) };
   return cells.length === Number(count) ? { line: Number(line), cells } : { line: Number(line) };
 }
 
@@ -58,6 +58,11 @@ export function* failedOf(file: OpenedFile, cut: FileCut, { failed }: Outcome): 
 
 function unsentAt({ unsent }: FileCut, index: number): FileFailure | undefined {
   return index < unsent.count ? JSON.parse(unsent.get(index)) : undefined;
+}
+
+/** The key in the file from which the id in this field was derived; the id itself if it was not. */
+export function keyOf({ header = [], columnOf }: OpenedFile, { cells, keys }: Failed, field: string) {
+  return keys?.[field] ?? cells?.[header.indexOf(columnOf(field) ?? '')]?.trim();
 }
 
 /** The name that people know: the column of their file, or else the field. */

@@ -46,10 +46,13 @@ export async function printSummary({ results, tally, isDryRun, isResumed }: Summ
     one.message,
   ]);
   const missing = tally.missing();
-  await printList(`Missing ids${since}`, missing, ['Records', 'Type', 'Id'], (one) => [
+  const hasKeys = missing.some(({ key }) => key !== null);
+  const missingHeader = ['Records', 'Type', 'Id', ...(hasKeys ? ['Key in the file'] : [])];
+  await printList(`Missing ids${since}`, missing, missingHeader, (one) => [
     one.count,
     one.type,
     one.id,
+    ...(hasKeys ? [one.key ?? ''] : []),
   ]);
   const warnings = tally.warnings();
   await printList('Warnings', warnings, ['Count', 'Field', 'Warning'], (one) => [

@@ -20,6 +20,8 @@ export interface Reason extends Problem {
 export interface MissingId {
   readonly type: UploadType;
   readonly id: string;
+  /** What the file has instead of the id, if the id was derived from it. */
+  readonly key: string | null;
   count: number;
 }
 
@@ -38,7 +40,7 @@ export class Tally {
   }
 
   /** Counts a missing reference. */
-  addMissing(type: UploadType, field: string, record: Record<string, unknown>): void {
+  addMissing(type: UploadType, field: string, record: Record<string, unknown>, sourceKey?: string): void {
     const target = referencedBy(type, field, record);
     const id = record[field];
     if (target === undefined || typeof id !== 'string') return;
@@ -46,7 +48,9 @@ export class Tally {
     const known = this.#missing.get(key);
     if (known) known.count++;
     else if (this.#missing.size < distinctMax) {
-      this.#missing.set(key, { type: target, id: id.toLowerCase(), count: 1 });
+      const isDerived = sourceKey !== undefined && sourceKey.toLowerCase() !== id.toLowerCase();
+      const missing = { type: target, id: id.toLowerCase(), key: isDerived ? sourceKey : null, count: 1 };
+      this.#missing.set(key, missing);
     }
   }
 

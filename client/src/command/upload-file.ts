@@ -8,7 +8,7 @@ import type { Counts } from '../index.ts';
 import { RequestCutter } from '../request-cutter.ts';
 import { addCounts, noCounts, sendCuts } from '../send-cuts.ts';
 import { chunksWithNotice } from './encoding-notice.ts';
-import { type FileCut, failedOf, packFailure, packRow } from './file-cut.ts';
+import { type Failed, type FileCut, failedOf, keyOf, packFailure, packRow } from './file-cut.ts';
 import type { Journal, JournalState } from './journal.ts';
 import type { Progress } from './progress.ts';
 import type { Problem, Tally } from './tally.ts';
@@ -74,7 +74,7 @@ export async function uploadFile(
   for await (const { cut, outcome } of sendCuts(run.connection, type, cuts, sending)) {
     run.state = 'answered';
     for (const failed of failedOf(file, cut, outcome)) {
-      noteFailed(run.tally, type, failed);
+      noteFailed(run.tally, file, failed);
       failedFile.add({ ...failed, reason: reasonOf(failed.problems) });
     }
     for (const warning of outcome.warnings) run.tally.addWarning(warning);
@@ -150,15 +150,14 @@ async function* cutsOf(
   if (last) yield await whole(last);
 }
 
-function noteFailed(
-  tally: Tally,
-  type: UploadType,
-  { problems, record }: { readonly problems: readonly Problem[]; readonly record?: unknown },
-): void {
-  for (const problem of problems) {
+function noteFailed(tally: Tally, file: OpenedFile, failed: Failed): void {
+  const { type } = file;
+  for (const problem of failed.problems) {
     tally.addProblem(type, problem);
-    if (problem.code === 'reference_not_found' && problem.field != null)
-      tally.addMissing(type, problem.field, record as Record<string, unknown>);
+    if (problem.code === 'reference_not_found' && problem.field != null) {
+      const key = keyOf(file, failed, problem.field);
+      tally.addMissing(type, problem.field, failed.record as Record<string, unknown>, key);
+    }
   }
 }
 

@@ -54,6 +54,11 @@ function typeOfItem(itemType: unknown): ResourceType | undefined {
   return typeof itemType === 'string' && Object.hasOwn(itemTypes, itemType) ? itemTypes[itemType] : undefined;
 }
 
+/** The fields of a type whose ids the service looks for. */
+export function referenceFieldsOf(type: UploadType): readonly string[] {
+  return [...Object.keys(resources[type].references), ...(type === 'interactions' ? [itemField] : [])];
+}
+
 /** The type that the id in this field of a record refers to; undefined if the service does not check it. */
 export function referencedBy(
   type: UploadType,

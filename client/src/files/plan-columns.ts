@@ -7,7 +7,7 @@ import {
   converterOf,
   type Scalar,
 } from './convert-cell.ts';
-import { deriveId, deriveItem } from './derived-id.ts';
+import { deriveId, deriveItem, referenceFieldsOf } from './derived-id.ts';
 import { FileError } from './file-error.ts';
 import { otherProblemsOf } from './other-problems.ts';
 import { suggestField } from './suggest-field.ts';
@@ -45,6 +45,8 @@ export interface ColumnPlan {
   readonly key: Key | undefined;
   /** Whether the id of an interaction's item is derived from its key. */
   readonly derivesItem: boolean;
+  /** The fields whose ids are derived and refer to other records. */
+  readonly references: readonly string[];
   /** What else is wrong with a row of which a cell cannot be converted. */
   otherProblems(record: Record<string, unknown>, known: readonly Problem[]): readonly Problem[];
   /** Columns that are neither a field of the type nor similar to one. */
@@ -63,7 +65,14 @@ export interface Problem extends CellProblem {
  */
 export function planColumns(type: UploadType, header: readonly string[], options: PlanOptions): ColumnPlan {
   if (options.isHeaderOnly)
-    return { columns: [], key: undefined, derivesItem: false, ignored: header, otherProblems: () => [] };
+    return {
+      columns: [],
+      key: undefined,
+      derivesItem: false,
+      references: [],
+      otherProblems: () => [],
+      ignored: header,
+    };
   const { properties, required } = schemas[type];
   const { map = {} } = options;
   const idField = resources[type].idField;
@@ -116,6 +125,7 @@ export function planColumns(type: UploadType, header: readonly string[], options
     key,
     derivesItem,
     ignored,
+    references: options.idFrom === undefined ? [] : referenceFieldsOf(type),
     otherProblems: othersOf(type, columns),
   };
 }
@@ -175,6 +185,13 @@ function complainAboutMap(type: UploadType, column: string, field: string): stri
       ? `; its fields are ${Object.keys(schemas[type].properties).join(', ')}`
       : `; did you mean ${meant}?`;
   return [`--map '${column}=${field}' cannot be followed: ${field} is not a field of ${type}${hint}`];
+}
+
+/** The keys from which the references in a row are derived; undefined if they are not. */
+export function keysOf({ columns, references }: ColumnPlan, cells: readonly string[]) {
+  if (references.length === 0) return undefined;
+  const keys = columns.filter(({ field }) => references.includes(field));
+  return Object.fromEntries(keys.map(({ field, index }) => [field, (cells[index] as string).trim()]));
 }
 
 export const emptyKey: CellProblem = {

@@ -1,12 +1,21 @@
 import { resources, type UploadType } from '../generated/resources.ts';
 import { schemas } from '../generated/schemas.ts';
 import { type Convert, jsonConverterOf } from './convert-cell.ts';
-import { deriveId, deriveItem } from './derived-id.ts';
+import { deriveId, deriveItem, referenceFieldsOf } from './derived-id.ts';
 import { otherProblemsOf } from './other-problems.ts';
 import { emptyKey, type PlanOptions, type Problem, reasonColumn } from './plan-columns.ts';
 
 type Json = Record<string, unknown>;
 export type ObjectConverter = (record: Json) => Json | readonly Problem[];
+
+/** The keys from which the references of an object are derived; undefined if they are not. */
+export function objectKeysOf(type: UploadType, { map = {}, idFrom }: PlanOptions) {
+  const columnOf = (field: string) => Object.keys(map).find((column) => map[column] === field) ?? field;
+  const columns = referenceFieldsOf(type).map((field) => [field, columnOf(field)] as const);
+  if (idFrom === undefined || columns.length === 0) return () => undefined;
+  return (sent: Json) =>
+    Object.fromEntries(columns.map(([field, column]) => [field, String(sent[column] ?? '').trim()]));
+}
 
 /** Converts the objects of a JSON file to records. They are sent unchanged except for what an option asks for. */
 export function objectConverter(type: UploadType, options: PlanOptions): ObjectConverter {

@@ -13,6 +13,8 @@ export interface FileRecord {
   readonly line: number;
   /** The original CSV row, for the file of failed records; undefined for other formats. */
   readonly cells?: readonly string[];
+  /** The keys from which its references were derived, by field; undefined for CSV, whose cells have them. */
+  readonly keys?: Readonly<Record<string, string>> | undefined;
 }
 
 /** A record that cannot be read or converted: one per record, however many of its cells are wrong. */

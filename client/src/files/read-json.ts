@@ -3,7 +3,7 @@ import { notUtf8, replacement } from './csv-parser.ts';
 import { FileError } from './file-error.ts';
 import { JsonScanner, recordCharactersMax } from './json-scanner.ts';
 import type { OpenedText } from './open-text.ts';
-import { type ObjectConverter, objectConverter } from './plan-objects.ts';
+import { type ObjectConverter, objectConverter, objectKeysOf } from './plan-objects.ts';
 import type { FileChunk, FileFailure, FileOptions, FileRecord } from './read-file.ts';
 
 /** One record per line. */
@@ -66,12 +66,14 @@ export async function* readJsonArray(
 
 class JsonReader {
   readonly #convert: ObjectConverter;
+  readonly #keysOf: ReturnType<typeof objectKeysOf>;
   #toSkip: number;
   #records: FileRecord[] = [];
   #failures: FileFailure[] = [];
 
   constructor(type: UploadType, options: FileOptions) {
     this.#convert = objectConverter(type, options);
+    this.#keysOf = objectKeysOf(type, options);
     this.#toSkip = options.skipRecords ?? 0;
   }
 
@@ -97,7 +99,12 @@ class JsonReader {
     }
     const converted = this.#convert(value as Record<string, unknown>);
     if (Array.isArray(converted)) this.#failures.push({ line, problems: converted, record: value });
-    else this.#records.push({ line, record: converted as Record<string, unknown> });
+    else
+      this.#records.push({
+        line,
+        record: converted as Record<string, unknown>,
+        keys: this.#keysOf(value as Record<string, unknown>),
+      });
   }
 
   /** Reports a record whose text cannot be kept. */

@@ -4,7 +4,7 @@ import type { UploadType } from '../generated/resources.ts';
 import { FileError } from './file-error.ts';
 import { sizeOf } from './open-text.ts';
 import { ParquetColumn, readRange } from './parquet-column.ts';
-import { type ColumnPlan, convertRow, planColumns } from './plan-columns.ts';
+import { type ColumnPlan, convertRow, keysOf, planColumns } from './plan-columns.ts';
 import type { FileChunk, FileFailure, FileOptions, FileRecord } from './read-file.ts';
 
 const rowsPerChunk = 500;
@@ -138,7 +138,7 @@ class RowReader {
       const cells = this.#header.map((_, index) => texts[index]?.[row] ?? '');
       const { record, problems } = convertRow(this.#plan, cells);
       const line = first + row + 1;
-      if (problems === undefined) records.push({ line, record });
+      if (problems === undefined) records.push({ line, record, keys: keysOf(this.#plan, cells) });
       else failures.push({ line, problems, record });
     }
     return { records, failures };

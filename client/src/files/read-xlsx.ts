@@ -2,7 +2,7 @@ import { readSheet } from 'read-excel-file/node';
 import type { UploadType } from '../generated/resources.ts';
 import { FileError } from './file-error.ts';
 import { sizeOf } from './open-text.ts';
-import { type ColumnPlan, convertRow, planColumns } from './plan-columns.ts';
+import { type ColumnPlan, convertRow, keysOf, planColumns } from './plan-columns.ts';
 import type { FileChunk, FileFailure, FileOptions, FileRecord } from './read-file.ts';
 
 const rowsPerChunk = 500;
@@ -65,8 +65,9 @@ function addRow(
   row: Row,
   line: number,
 ): void {
-  const { record, problems } = convertRow(plan, row.map(textOf));
-  if (problems === undefined) records.push({ line, record });
+  const cells = row.map(textOf);
+  const { record, problems } = convertRow(plan, cells);
+  if (problems === undefined) records.push({ line, record, keys: keysOf(plan, cells) });
   else failures.push({ line, problems, record });
 }
 

@@ -77,8 +77,9 @@ describe('a spreadsheet', () => {
       ['Receipt', 'shop_id', 'region', 'savings', 'amount'],
       [number('1001'), number('7'), 'DE', '1.234,50', number('22.49')],
     ]);
-    const { sent } = await readAll(path, { decimalComma: true, idFrom: ['Receipt'] });
+    const { sent, records } = await readAll(path, { decimalComma: true, idFrom: ['Receipt'] });
     expect(sent).toMatchObject([{ savings: 1234.5, amount: 22.49 }]);
+    expect(records[0]?.keys).toEqual({ shop_id: '7' });
     const csv = makeFile('transactions.csv', 'Receipt,shop_id,region,savings,amount\n1001,7,DE,1,1\n');
     const { sent: same } = await readAll(csv, { idFrom: ['Receipt'] });
     expect(sent[0]).toMatchObject({ transaction_id: same[0]?.transaction_id, shop_id: same[0]?.shop_id });
