@@ -16,6 +16,7 @@ export const exportRecords: Command = {
 
 Options:
   --format <format>        ndjson (the default), csv or parquet
+  --doubles                Parquet: numbers as DOUBLE instead of DECIMAL(38,9), which holds no more than 9 fraction digits
   --since <time>           only records created or changed, or interactions received, at this instant or later
   --include-deleted        also those that are marked as deleted
 
@@ -24,7 +25,12 @@ Examples:
   intake export interactions --format parquet > interactions.parquet
   intake export transactions --format parquet > transactions.parquet
   intake export transactions --since 2026-03-14T00:00:00Z | gzip > transactions.ndjson.gz`,
-  options: { format: { type: 'string' }, since: { type: 'string' }, 'include-deleted': { type: 'boolean' } },
+  options: {
+    format: { type: 'string' },
+    doubles: { type: 'boolean' },
+    since: { type: 'string' },
+    'include-deleted': { type: 'boolean' },
+  },
   words: uploadTypes,
   async run(values, [name, ...rest]) {
     if (name === undefined || rest.length > 0)
@@ -33,8 +39,12 @@ Examples:
     const format = choiceOf(values, 'format') ?? 'ndjson';
     if (format === 'parquet' && process.stdout.isTTY)
       throw new UsageError(`Parquet is not for a terminal. Add a file: > ${type}.parquet`);
+    if (values.doubles && format !== 'parquet')
+      throw new UsageError('--doubles is for --format parquet only: leave it out.');
     const records = await recordsOf(type, values);
-    await (format === 'parquet' ? writeParquet(type, records) : writeLines(format, records));
+    await (format === 'parquet'
+      ? writeParquet(type, records, values.doubles === true)
+      : writeLines(format, records));
     return 0;
   },
 };
@@ -51,9 +61,13 @@ async function recordsOf(type: UploadType, values: Values): Promise<AsyncIterabl
   return (await connect()).data.list(type, { ...filters, signal } as RecordFilters<ResourceType>);
 }
 
-async function writeParquet(type: UploadType, records: AsyncIterable<object>): Promise<void> {
+async function writeParquet(
+  type: UploadType,
+  records: AsyncIterable<object>,
+  hasDoubles: boolean,
+): Promise<void> {
   const { ParquetOutput } = await import('./parquet-output.ts');
-  const output = new ParquetOutput(type);
+  const output = new ParquetOutput(type, hasDoubles);
   for await (const record of records) await output.add(record);
   await output.close();
 }

@@ -18,15 +18,21 @@ function isDate(text: string): boolean {
 }
 
 const dateTime =
-  /^(\d{4}-\d\d-\d\d)T([01]\d|2[0-3]):([0-5]\d)(?::([0-5]\d)(?:\.\d{1,9})?)?(?:Z|([+-])([01]\d|2[0-3])(?::?([0-5]\d))?)?$/i;
-const earliestMs = Date.parse('0001-01-01T00:00:00Z');
-const latestMs = Date.parse('9999-12-31T23:59:59.999Z');
+  /^(\d{4}-\d\d-\d\d)T([01]\d|2[0-3]):([0-5]\d)(?::([0-5]\d)(?:\.(\d{1,9}))?)?(?:Z|([+-])([01]\d|2[0-3])(?::?([0-5]\d))?)?$/i;
+const earliestUs = BigInt(Date.parse('0001-01-01T00:00:00Z')) * 1_000n;
+const latestUs = BigInt(Date.parse('9999-12-31T23:59:59.999Z')) * 1_000n + 999n;
 
 function isDateTime(text: string): boolean {
+  const us = instantOf(text);
+  return us !== undefined && us >= earliestUs && us <= latestUs;
+}
+
+/** Microseconds since 1970; undefined if the text is not a date-time. Further digits are cut, as by the service. */
+export function instantOf(text: string): bigint | undefined {
   const match = dateTime.exec(text);
-  if (match === null || !isDate(match[1] as string)) return false;
-  const [, date, hour, minute, second = '00', sign, hours = '0', minutes = '0'] = match;
+  if (match === null || !isDate(match[1] as string)) return undefined;
+  const [, date, hour, minute, second = '00', fraction = '', sign, hours = '0', minutes = '0'] = match;
   const offsetMs = (Number(hours) * 60 + Number(minutes)) * 60_000 * (sign === '-' ? -1 : 1);
   const ms = Date.parse(`${date}T${hour}:${minute}:${second}Z`) - offsetMs;
-  return ms >= earliestMs && ms <= latestMs;
+  return BigInt(ms) * 1_000n + BigInt(fraction.slice(0, 6).padEnd(6, '0'));
 }

@@ -29,10 +29,14 @@ export class ParquetColumn {
   constructor(handle: FileHandle, path: readonly SchemaTree[], data: ColumnMetaData) {
     const { element } = path[path.length - 1] as SchemaTree;
     const { type, codec, path_in_schema: pathInSchema } = data;
-    const isDecimal = element.converted_type === 'DECIMAL' || element.logical_type?.type === 'DECIMAL';
+    const scale = scaleOf(element);
+    // hyparquet makes a decimal a number, which has fewer digits; without the type it leaves the digits as they are.
+    const { converted_type: _, logical_type: __, ...plain } = element;
+    const decoded = scale === undefined ? element : plain;
+    const decoding = { element: decoded, utf8: scale === undefined, schemaPath: [...path] };
     this.#handle = handle;
-    this.#decimals = isDecimal ? (element.scale ?? 0) : undefined;
-    this.#decoder = { pathInSchema, type, codec, element, schemaPath: [...path], compressors, parsers };
+    this.#decimals = scale;
+    this.#decoder = { pathInSchema, type, codec, ...decoding, compressors, parsers };
     const dataStart = Number(data.data_page_offset);
     this.#windowStart = Math.min(Number(data.dictionary_page_offset || dataStart), dataStart);
     this.#end = this.#windowStart + Number(data.total_compressed_size);
@@ -97,14 +101,29 @@ export async function readRange(handle: FileHandle, start: number, end: number):
   return bytes.buffer;
 }
 
-/**
- * hyparquet multiplies a decimal by 0.01, so 22.49 becomes 22.490000000000002; the column's scale says how many digits
- * count.
- */
-function textOf(value: unknown, decimals: number | undefined): string {
+/** The digits after the point of a decimal; undefined for other types. */
+export function scaleOf({ converted_type, logical_type, scale }: SchemaTree['element']): number | undefined {
+  if (logical_type?.type === 'DECIMAL') return logical_type.scale;
+  return converted_type === 'DECIMAL' ? (scale ?? 0) : undefined;
+}
+
+function textOf(value: unknown, scale: number | undefined): string {
   if (typeof value === 'string') return value;
   if (value === null || value === undefined) return '';
-  return decimals === undefined ? String(value) : (value as number).toFixed(decimals);
+  if (scale === undefined) return String(value);
+  const digits = value instanceof Uint8Array ? signedOf(value) : BigInt(value as number | bigint);
+  return decimalText(digits, scale);
+}
+
+function signedOf(bytes: Uint8Array): bigint {
+  const hex = Buffer.from(bytes).toString('hex');
+  return hex === '' ? 0n : BigInt.asIntN(bytes.length * 8, BigInt(`0x${hex}`));
+}
+
+function decimalText(digits: bigint, scale: number): string {
+  const text = String(digits < 0n ? -digits : digits).padStart(scale + 1, '0');
+  const whole = text.slice(0, text.length - scale);
+  return `${digits < 0n ? '-' : ''}${whole}${scale > 0 ? `.${text.slice(-scale)}` : ''}`;
 }
 
 const parsers: ParquetParsers = {

@@ -3,7 +3,7 @@ import { type FileMetaData, parquetMetadataAsync, parquetSchema } from 'hyparque
 import type { UploadType } from '../generated/resources.ts';
 import { FileError } from './file-error.ts';
 import { sizeOf } from './open-text.ts';
-import { ParquetColumn, readRange } from './parquet-column.ts';
+import { ParquetColumn, readRange, scaleOf } from './parquet-column.ts';
 import { type ColumnPlan, convertRow, keysOf, planColumns } from './plan-columns.ts';
 import type { FileChunk, FileFailure, FileOptions, FileRecord } from './read-file.ts';
 
@@ -76,7 +76,8 @@ function planParquet(
       throw new FileError(
         `column "${column.column}" is a list or a struct, but ${column.field} is a single value; write it as a plain column`,
       );
-    return child.element.type === 'BYTE_ARRAY' ? column : (ofNumbers.columns[at] ?? column);
+    const isText = child.element.type === 'BYTE_ARRAY' && scaleOf(child.element) === undefined;
+    return isText ? column : (ofNumbers.columns[at] ?? column);
   });
   return { ...plan, columns };
 }
