@@ -1,0 +1,99 @@
+// @module-tag full
+
+import { execFile } from 'node:child_process';
+import { once } from 'node:events';
+import { createWriteStream, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { beforeAll, expect, it } from 'vitest';
+import { installOnce } from '../../client-check/install.ts';
+import { type SharedServer, sharedServer } from '../../test/support/built-server.ts';
+import { newShop, newTransaction } from '../../test/support/new-records.ts';
+import { Intake } from '../src/index.ts';
+import { startIntake } from './support/run-intake.ts';
+
+/** Exports are for analysis, so a program that others wrote has to find the types in them. */
+
+const run = promisify(execFile);
+let server: SharedServer;
+let python: string;
+
+beforeAll(async () => {
+  server = await sharedServer();
+  const requirements = fileURLToPath(new URL('support/duckdb-requirements.txt', import.meta.url));
+  const folder = await installOnce('duckdb', requirements, async (made) => {
+    await run('python3', ['-m', 'venv', made]);
+    const strictly = ['--no-deps', '--require-hashes', '--only-binary=:all:'];
+    await run(join(made, 'bin/pip'), ['install', '--quiet', ...strictly, '-r', requirements]);
+  });
+  python = join(folder, 'bin/python');
+}, 600_000);
+
+/** The rows of a query in DuckDB, all values as text. */
+async function query(sql: string): Promise<(string | null)[][]> {
+  const program = `import duckdb, json, sys
+duckdb.sql("set timezone = 'UTC'")
+print(json.dumps([[None if v is None else str(v) for v in row] for row in duckdb.sql(sys.argv[1]).fetchall()]))`;
+  const { stdout } = await run(python, ['-c', program, sql]);
+  return JSON.parse(stdout);
+}
+
+it('DuckDB finds timestamps, days and decimals in exports', async () => {
+  const key = await server.createKey('duckdb');
+  const intake = new Intake({ url: server.url, key });
+  const shop = newShop();
+  await intake.upload('shops', [shop]).finish();
+  const created = '2026-03-14T09:26:53.589793Z';
+  const sale = { ...newTransaction(shop.shop_id), amount: 22.49, savings: 0.1, created };
+  await intake.upload('transactions', [sale, newTransaction(shop.shop_id)]).finish();
+  const customer = {
+    customer_id: shop.shop_id,
+    user_id: shop.shop_id,
+    region: 'GB',
+    birthdate: '1999-02-28',
+  };
+  await intake.upload('customers', [customer]).finish();
+  const item = { interaction_type: 'PAGE_VIEW', item_type: 'SHOP', item_id: shop.shop_id } as const;
+  for (const event_timestamp of [981_173_106, '2001-02-03T05:05:06.000007+01:00'])
+    await intake.record({ ...item, event_timestamp });
+
+  const cwd = mkdtempSync(join(tmpdir(), 'intake-duckdb-'));
+  const place = { cwd, env: { INTAKE_URL: server.url, INTAKE_KEY: key } };
+  const exported = async (type: string, format: string) => {
+    const running = startIntake(place, 'export', type, '--format', format);
+    const path = join(cwd, `${type}.${format}`);
+    const file = createWriteStream(path);
+    running.stdout?.pipe(file);
+    await once(file, 'close');
+    return path;
+  };
+  const parquet = await exported('transactions', 'parquet');
+  const select = `select typeof(amount), amount::text, typeof(created), (created at time zone 'utc')::text`;
+  expect(await query(`${select} from '${parquet}' where created is not null`)).toEqual([
+    ['DECIMAL(38,9)', '22.490000000', 'TIMESTAMP WITH TIME ZONE', '2026-03-14 09:26:53.589793'],
+  ]);
+  expect(
+    await query(`select sum(savings + amount)::text from '${parquet}' where created is not null`),
+  ).toEqual([['22.590000000']]);
+  const customers = await exported('customers', 'parquet');
+  expect(await query(`select typeof(birthdate), birthdate::text from '${customers}'`)).toEqual([
+    ['DATE', '1999-02-28'],
+  ]);
+  const interactions = await exported('interactions', 'parquet');
+  const events = `select typeof(event_timestamp), (event_timestamp at time zone 'utc')::text, typeof(created)`;
+  expect(await query(`${events} from '${interactions}' order by 2`)).toEqual([
+    ['TIMESTAMP WITH TIME ZONE', '2001-02-03 04:05:06', 'TIMESTAMP WITH TIME ZONE'],
+    ['TIMESTAMP WITH TIME ZONE', '2001-02-03 04:05:06.000007', 'TIMESTAMP WITH TIME ZONE'],
+  ]);
+  const lines = await exported('transactions', 'ndjson');
+  expect(
+    await query(`select typeof(created), created::text from read_json('${lines}') where created is not null`),
+  ).toEqual([['TIMESTAMP WITH TIME ZONE', '2026-03-14 09:26:53.589793+00']]);
+  const received = await exported('interactions', 'ndjson');
+  expect(await query(`select distinct typeof(created) from read_json('${received}')`)).toEqual([
+    ['TIMESTAMP WITH TIME ZONE'],
+  ]);
+  rmSync(cwd, { recursive: true });
+}, 240_000);
