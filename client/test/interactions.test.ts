@@ -5,6 +5,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'no
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { gzipSync } from 'node:zlib';
 import { beforeAll, beforeEach, expect, it, vi } from 'vitest';
 import { type SharedServer, sharedServer } from '../../test/support/built-server.ts';
 import { many, newShop, newTag } from '../../test/support/new-records.ts';
@@ -195,6 +196,35 @@ it('a day later an upload whose answers were lost is not resumed, because its ke
   expect(await runIntake(through, 'upload', 'interactions.csv', '--resume')).toMatchObject({ exitCode: 1 });
   expect(await countOf()).toBe(8_910);
   await proxy.close();
+});
+
+it('a file that breaks off is continued when it is whole, and refused when it is another', async () => {
+  const shop = newShop();
+  await intake.upload('shops', [shop]).finish();
+  const rows = many(30_000, (at) => `PAGE_VIEW,SHOP,${shop.shop_id},${at + 1}\n`);
+  const whole = gzipSync(header + rows.join(''));
+  writeFileSync(join(place.cwd, 'interactions.csv.gz'), whole.subarray(0, whole.length / 2));
+  const broken = await runIntake(place, 'upload', 'interactions.csv.gz');
+  expect(broken).toMatchObject({ exitCode: 2 });
+  expect(broken.stderr).toContain('Replace the file by a whole one and run the same command with --resume.');
+  const before = await countOf();
+  expect(before).toBeGreaterThan(5_000);
+  writeFileSync(join(place.cwd, 'interactions.csv.gz'), gzipSync(header + rows.toReversed().join('')));
+  const other = await runIntake(place, 'upload', 'interactions.csv.gz', '--resume');
+  expect(other).toMatchObject({ exitCode: 2, stdout: '' });
+  expect(other.stderr).toContain(`${before} of its records are done`);
+  writeFileSync(join(place.cwd, 'interactions.csv.gz'), whole);
+  const { exitCode, stdout, stderr } = await runIntake(
+    place,
+    'upload',
+    'interactions.csv.gz',
+    '--resume',
+    '--json',
+  );
+  expect(exitCode, stderr).toBe(0);
+  expect(JSON.parse(stdout).files[0].counts).toMatchObject({ received: 30_000, created: 30_000 });
+  expect(await countOf()).toBe(30_000);
+  expect(existsSync(join(place.cwd, 'interactions.csv.gz.journal'))).toBe(false);
 });
 
 it('NDJSON may have keys, and a failed row tells which record is missing', async () => {

@@ -1,4 +1,6 @@
-import { type FileHandle, open, readFile, rm, stat } from 'node:fs/promises';
+import { createHash } from 'node:crypto';
+import { createReadStream } from 'node:fs';
+import { type FileHandle, open, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { notWritten } from '../files/write-whole.ts';
 import type { UploadType } from '../generated/resources.ts';
 import type { Counts } from '../index.ts';
@@ -15,6 +17,8 @@ export interface JournalState {
   readonly failedFiles: Readonly<Record<string, number>>;
   /** `broken`: everything before the point where the file breaks off is done. */
   readonly end?: 'finished' | 'broken' | undefined;
+  /** The SHA-256 of a file of interactions that is broken, to recognise the whole one. */
+  readonly sha256?: string | undefined;
 }
 
 /** Where and how a file is uploaded; a resumed upload must use the same. */
@@ -156,19 +160,46 @@ export async function findEarlier(
   const done = state?.done ?? 0;
   const unanswered = rest.filter((line) => 'sent' in line).filter((line) => line.end > done);
   const { bytes, modifiedMs } = await sizeOf(file);
-  if (head.bytes !== bytes || head.modifiedMs !== modifiedMs) {
-    if (state?.end === 'broken' && type === 'interactions')
-      throw new UsageError(
-        `${file} was replaced after ${done} of its records were done; from its beginning they would be stored again. Write what comes after record ${done} to a file of its own, upload that, and remove ${journalOf(file)}.`,
-      );
-    // The broken file was replaced by a whole one, so its upload begins again.
-    if (state?.end === 'broken') return undefined;
-    throw new UsageError(`${file} has changed since its upload began. Upload it again without --resume.`);
-  }
+  const isSame = head.bytes === bytes && head.modifiedMs === modifiedMs;
+  // The broken file was replaced by a whole one, so its upload begins again.
+  if (!isSame && state?.end === 'broken' && type !== 'interactions') return undefined;
+  if (!isSame && !(await isWholeOf(file, head, state))) throw changed(file, type, done);
   refuseOthers(file, head, now);
   refuseForgotten(file, unanswered);
   const sent = new Map(unanswered.map((line) => [line.sent, line]));
-  return { upload: head.upload, state, sent, bytes: Buffer.byteLength(text.slice(0, end)) };
+  const earlier = { upload: head.upload, state, sent };
+  if (isSame) return { ...earlier, bytes: Buffer.byteLength(text.slice(0, end)) };
+  return { ...earlier, bytes: await rewrite(file, { ...head, bytes, modifiedMs }, state) };
+}
+
+/** Whether a broken file of interactions was replaced by one that begins with it, so that its upload can go on. */
+async function isWholeOf(file: string, head: Head, state: JournalState | undefined): Promise<boolean> {
+  return state?.end === 'broken' && state.sha256 === (await hashOf(file, head.bytes));
+}
+
+/** The SHA-256 of a file, or of its first bytes. */
+export async function hashOf(file: string, bytes = Infinity): Promise<string> {
+  const hash = createHash('sha256');
+  for await (const chunk of createReadStream(file, { end: bytes - 1 })) hash.update(chunk);
+  return hash.digest('hex');
+}
+
+function changed(file: string, type: UploadType, done: number): UsageError {
+  if (type !== 'interactions')
+    return new UsageError(`${file} has changed since its upload began. Upload it again without --resume.`);
+  return new UsageError(
+    `${file} has changed since its upload began. ${done} of its records are done, and from its beginning they would be stored again.`,
+    `Write the records that are missing to a file of its own, upload that, and remove ${journalOf(file)}.`,
+  );
+}
+
+/** Replaces the journal by one of the whole file; returns its length. */
+async function rewrite(file: string, head: Head, state: JournalState | undefined): Promise<number> {
+  const path = journalOf(file);
+  const lines = `${JSON.stringify(head)}\n${JSON.stringify({ ...state, end: undefined, sha256: undefined })}\n`;
+  await writeFile(`${path}.new`, lines, { mode: 0o600, flush: true });
+  await rename(`${path}.new`, path);
+  return Buffer.byteLength(lines);
 }
 
 /** Interactions that were sent too long ago to be sent again without storing them twice. */

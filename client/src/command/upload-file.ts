@@ -9,7 +9,7 @@ import { RequestCutter } from '../request-cutter.ts';
 import { addCounts, noCounts, sendCuts } from '../send-cuts.ts';
 import { chunksWithNotice } from './encoding-notice.ts';
 import { type Failed, type FileCut, failedOf, keyOf, packFailure, packRow } from './file-cut.ts';
-import type { Journal, JournalState } from './journal.ts';
+import { hashOf, type Journal, type JournalState } from './journal.ts';
 import type { Progress } from './progress.ts';
 import type { Problem, Tally } from './tally.ts';
 import { warn } from './terminal.ts';
@@ -48,7 +48,7 @@ export async function uploadFile(
   journal: Journal | undefined,
 ): Promise<FileResult> {
   const { path, type } = file;
-  let state: JournalState = { ...before, end: undefined };
+  let state: JournalState = { ...before, end: undefined, sha256: undefined };
   if (file.ignoredColumns.length > 0) {
     warn(
       `${path}: these columns are no fields of ${type} and are not sent: ${file.ignoredColumns.join(', ')}`,
@@ -90,7 +90,8 @@ export async function uploadFile(
   }
   failedFile.close();
   const { broken } = reading;
-  await journal?.write({ ...state, end: broken ? 'broken' : 'finished' });
+  const sha256 = broken && sentJournal ? await hashOf(path) : undefined;
+  await journal?.write({ ...state, end: broken ? 'broken' : 'finished', sha256 });
   return resultOf(path, type, state, broken);
 }
 

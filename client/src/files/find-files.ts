@@ -113,19 +113,18 @@ async function statOf(path: string) {
   });
 }
 
-/** What uploads leave next to the data. */
-function isNoData(name: string): boolean {
-  return /\.failed\.(ndjson|csv)$|\.journal$/.test(name);
-}
+/** Files that are nobody's data: hidden ones, journals and the mapping. */
+const noData = /^\.|\.journal$|^mapping\.json$/;
+const failedRecords = /\.failed\.(ndjson|csv)$/;
 
 async function filesIn(folder: string, skipped: string[]): Promise<string[]> {
   const names: string[] = [];
   const entries = await readdir(folder, { withFileTypes: true });
   for (const entry of entries.toSorted((a, b) => (a.name < b.name ? -1 : 1))) {
     const path = join(folder, entry.name);
-    if (entry.name.startsWith('.') || entry.name === 'mapping.json') continue;
+    if (noData.test(entry.name)) continue;
     if (entry.isDirectory()) skipped.push(`${path} (a folder)`);
-    else if (isNoData(entry.name)) skipped.push(path);
+    else if (failedRecords.test(entry.name)) skipped.push(path);
     else if (formatOf(entry.name) === undefined) skipped.push(`${path} (not a format that can be read)`);
     else names.push(path);
   }
