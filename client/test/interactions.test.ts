@@ -8,7 +8,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
 import { beforeAll, beforeEach, expect, it, vi } from 'vitest';
 import { type SharedServer, sharedServer } from '../../test/support/built-server.ts';
-import { many, newShop, newTag } from '../../test/support/new-records.ts';
+import { many, newShop } from '../../test/support/new-records.ts';
+import { Connection } from '../src/connection.ts';
 import { deriveId } from '../src/files/derived-id.ts';
 import { Intake, type Interaction } from '../src/index.ts';
 import { startHttpProxy } from './support/http-proxy.ts';
@@ -133,9 +134,7 @@ const header = 'interaction_type,item_type,item_id,event_timestamp\n';
 /** Uploads 9,000 rows; the answer to the third request is lost, and the command killed. */
 async function interrupted() {
   const shop = newShop();
-  const tag = newTag();
   await intake.upload('shops', [shop]).finish();
-  await intake.upload('tags', [tag]).finish();
   const rows = many(
     9_000,
     (at) => `PAGE_VIEW,SHOP,${at % 100 === 7 ? randomUUID() : shop.shop_id},${at + 1}\n`,
@@ -184,13 +183,17 @@ it('a day later an upload whose answers were lost is not resumed, because its ke
     put('interactions.csv.journal', `${aged.join('\n')}\n`);
   };
   hours(24);
-  proxy.seen.length = 0;
+  const before = proxy.seen.length;
   const late = await runIntake(through, 'upload', 'interactions.csv', '--resume');
   expect(late).toMatchObject({ exitCode: 2, stdout: '' });
   expect(late.stderr).toMatch(/records 4001 to 9000 were sent at .* without an answer/);
-  expect(late.stderr).toMatch(/Everything before record 4001 is done\. .*intake requests/);
+  expect(late.stderr).toContain('the idempotency_key of records 4001 to 6000 ends with -4000-6000:');
+  const advice = /intake (requests .*) \| grep (\S+)/.exec(late.stderr);
+  const { stdout: receipts } = await runIntake(through, ...(advice?.[1] ?? '').split(' '));
+  const keys = receipts.split('\n').filter((line) => line.includes(advice?.[2] ?? '-'));
+  expect(keys.some((line) => line.includes('-4000-6000"'))).toBe(true);
   expect(late.stderr).toMatch(/remove interactions\.csv\.journal/);
-  expect(proxy.seen).toEqual([]);
+  expect(proxy.seen.slice(before).filter(({ method }) => method === 'POST')).toEqual([]);
   expect(await countOf()).toBe(8_910);
   hours(23);
   expect(await runIntake(through, 'upload', 'interactions.csv', '--resume')).toMatchObject({ exitCode: 1 });
@@ -227,7 +230,19 @@ it('a file that breaks off is continued when it is whole, and refused when it is
   expect(existsSync(join(place.cwd, 'interactions.csv.gz.journal'))).toBe(false);
 });
 
-it('NDJSON may have keys, and a failed row tells which record is missing', async () => {
+it('a request is not sent again after the time until which its key is remembered', async () => {
+  const proxy = await startHttpProxy(server.url, () => 'cut after');
+  const connection = new Connection({ url: proxy.url, key });
+  const body = JSON.stringify({ records: [] });
+  const call = { method: 'POST', path: '/user-interactions/batch', body } as const;
+  await expect(connection.request({ ...call, resendUntilMs: Date.now() })).rejects.toMatchObject({
+    code: 'connection_failed',
+  });
+  expect(proxy.seen).toHaveLength(1);
+  await proxy.close();
+});
+
+it('NDJSON may have keys, and the summary names the key of a missing record', async () => {
   await intake.upload('shops', [newShop({ shop_id: deriveId('shops', ['7']) })]).finish();
   const lines = [
     { interaction_type: 'SHARE', item_type: 'SHOP', item_id: 7, event_timestamp: 1 },

@@ -165,14 +165,14 @@ export async function findEarlier(
   if (!isSame && state?.end === 'broken' && type !== 'interactions') return undefined;
   if (!isSame && !(await isWholeOf(file, head, state))) throw changed(file, type, done);
   refuseOthers(file, head, now);
-  refuseForgotten(file, unanswered);
+  refuseForgotten(file, head.upload, unanswered);
   const sent = new Map(unanswered.map((line) => [line.sent, line]));
   const earlier = { upload: head.upload, state, sent };
   if (isSame) return { ...earlier, bytes: Buffer.byteLength(text.slice(0, end)) };
   return { ...earlier, bytes: await rewrite(file, { ...head, bytes, modifiedMs }, state) };
 }
 
-/** Whether a broken file of interactions was replaced by one that begins with it, so that its upload can go on. */
+/** Whether a broken file of interactions was replaced by one that begins with it, so that its upload can continue. */
 async function isWholeOf(file: string, head: Head, state: JournalState | undefined): Promise<boolean> {
   return state?.end === 'broken' && state.sha256 === (await hashOf(file, head.bytes));
 }
@@ -203,15 +203,18 @@ async function rewrite(file: string, head: Head, state: JournalState | undefined
 }
 
 /** Interactions that were sent too long ago to be sent again without storing them twice. */
-function refuseForgotten(file: string, unanswered: readonly Sent[]): void {
+function refuseForgotten(file: string, upload: string, unanswered: readonly Sent[]): void {
   const [first] = unanswered;
   const last = unanswered.at(-1);
   if (first === undefined || last === undefined || Date.now() < first.atMs + resendMs) return;
   const records = `records ${first.sent + 1} to ${last.end}`;
+  // The clock of the service may be behind.
+  const from = new Date(first.atMs - 3_600_000).toISOString();
   throw new UsageError(
     `The upload of ${file} cannot be resumed: ${records} were sent at ${new Date(first.atMs).toISOString()} without an answer. They may be stored, and the service can recognise them for 24 hours only.`,
-    `Everything before record ${first.sent + 1} is done. Look whether they are stored: intake requests lists what was received at that time, if it was.`,
-    `Then write what is missing, and everything after record ${last.end}, to a file of its own, upload that, and remove ${journalOf(file)}.`,
+    `Everything before record ${first.sent + 1} is done. This prints each request that is stored; the idempotency_key of records ${first.sent + 1} to ${first.end} ends with -${first.sent}-${first.end}:`,
+    `  intake requests --type interactions --from ${from} --limit 1000 --json | grep ${upload}`,
+    `Write what is missing, and everything after record ${last.end}, to a file of its own, upload that, and remove ${journalOf(file)}.`,
   );
 }
 

@@ -59,7 +59,7 @@ function singularOf(type: UploadType): string {
 
 export interface Found {
   readonly files: readonly { readonly path: string; readonly type: UploadType }[];
-  /** What a folder has besides its data files. */
+  /** What a folder has that is not a data file. */
   readonly skipped: readonly string[];
   /** Why other files cannot be read. */
   readonly problems: readonly string[];

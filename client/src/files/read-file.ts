@@ -103,7 +103,7 @@ async function openedTable(
   options: FileOptions,
 ): Promise<OpenedFile> {
   if (/\.(gz|zst)$/i.test(path))
-    throw new FileError(`${format} is compressed by itself; unpack the file first`);
+    throw new FileError(`a ${format} file is compressed already; unpack the file first`);
   // Loaded on demand: the decompressors of Parquet take a tenth of a second to start.
   const { plan, chunks, ...opened } =
     format === 'parquet'

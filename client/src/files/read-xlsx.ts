@@ -49,7 +49,7 @@ export async function openXlsx(path: string, type: UploadType, options: FileOpti
       for (const [at, row] of rows.entries()) {
         rowsRead = at + 1;
         if (at <= headerAt || !isFilled(row) || toSkip-- > 0) continue;
-        addRow(chunk, plan, row, at + 1);
+        addRow(chunk, plan, header, row, at + 1);
         if (chunk.records.length + chunk.failures.length < rowsPerChunk) continue;
         yield chunk;
         chunk = { records: [], failures: [] };
@@ -62,10 +62,11 @@ export async function openXlsx(path: string, type: UploadType, options: FileOpti
 function addRow(
   { records, failures }: { records: FileRecord[]; failures: FileFailure[] },
   plan: ColumnPlan,
+  header: readonly string[],
   row: Row,
   line: number,
 ): void {
-  const cells = row.map(textOf);
+  const cells = header.map((_, index) => textOf(row[index]));
   const { record, problems } = convertRow(plan, cells);
   if (problems === undefined) records.push({ line, record, keys: keysOf(plan, cells) });
   else failures.push({ line, problems, record });
