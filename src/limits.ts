@@ -154,6 +154,8 @@ export const limits = {
 
   idempotencyKeyCharactersMax: 255,
   idempotencyKeyLifeMs: 24 * 3_600_000,
+  /** How long a flush of interactions waits for a key that another transaction is claiming. */
+  claimWaitMs: 100,
 
   // Interactions
 
@@ -163,15 +165,13 @@ export const limits = {
   /** Fewer on Citus: planning costs it more than the rows do, so it gains by larger flushes. */
   interactionWritersPerWorkerMax: 2,
   /** Rows in an `insert … values` to a Citus worker. An organisation with more sends arrays. */
-  interactionsWrittenOutMax: 24,
+  rowsWrittenOutMax: 24,
   /**
    * A queue of this size is flushed before the end of the event-loop turn: 0.79 of pgbench's rate, against 0.68
    * without.
    */
   interactionsAtOnce: 24,
   interactionsWaitingMax: 10_000,
-  /** One attempt finds a missing reference; more are needed if the reference is stored between two statements. */
-  interactionAttemptsMax: 3,
   /** Cached ids, to which interactions may refer without a look-up: how many, and for two generations at most. */
   knownIdsMax: 200_000,
   knownIdsPerTypeMax: 50_000,

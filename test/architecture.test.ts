@@ -33,6 +33,7 @@ const steps = [
   ['src/traces'],
   ['src/postgres'],
   ['src/records'],
+  ['src/bookkeeping'],
   ['src/receipts', 'src/rejections', 'src/changes'],
   ['src/interactions'],
   capabilities,

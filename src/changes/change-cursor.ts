@@ -1,3 +1,5 @@
+// changes/: the change log, which records the ids that each transaction stored, and the feed that is read from it.
+
 import { hash } from 'node:crypto';
 import { type Field, optional, text } from '../registry/fields.ts';
 

@@ -1,9 +1,9 @@
+import type { ChangedIds } from '../bookkeeping/store.ts';
 import { RequestError } from '../errors.ts';
 import { limits } from '../limits.ts';
 import { joinUuidRanges, uuidAt, uuidBytes } from '../postgres/binary/encoded-rows.ts';
 import type { Pool } from '../postgres/pool.ts';
 import { BeginAgain, retryConflicts } from '../postgres/transactions.ts';
-import type { ChangedIds } from './add-change.ts';
 import { ChangeCursors, isBefore, notACursor, type Position } from './change-cursor.ts';
 import { beforeTomorrow, type LogState, numberChanges, stateOf } from './change-log.ts';
 

@@ -1,8 +1,9 @@
 // rejections/: keeps, finds and removes failed records.
 
+import { storeInTransaction } from '../bookkeeping/store.ts';
 import { limits } from '../limits.ts';
 import type { Pool } from '../postgres/pool.ts';
-import { BeginAgain, inTransaction, retryConflicts } from '../postgres/transactions.ts';
+import { BeginAgain } from '../postgres/transactions.ts';
 import {
   type Field,
   integer,
@@ -15,7 +16,7 @@ import {
 } from '../registry/fields.ts';
 import { uploadTypes } from '../registry/upload-types.ts';
 import { timeOfUuidV7 } from '../registry/uuid-v7.ts';
-import { addKindChanges, countChange, listKinds, type Reasons } from './rejection-kinds.ts';
+import { countChange, listKinds, type Reasons } from './rejection-kinds.ts';
 import {
   countByKind,
   deleteRejections,
@@ -203,17 +204,14 @@ export async function discardRejections(
 }
 
 async function discard(pool: Pool, organisationId: string, ids: readonly string[]): Promise<number> {
-  return retryConflicts(() =>
-    inTransaction(pool, async (client, sendLast) => {
-      const gone = await deleteRejections(client, organisationId, ids);
-      // Others may have removed some; those still there must go.
-      const isWhole =
-        gone.size === ids.length || (await lockRejections(client, organisationId, ids)).size === 0;
-      if (!isWhole) throw new BeginAgain('a rejection was not removed');
-      const changes = new Map<string, number>();
-      for (const kindId of gone.values()) countChange(changes, kindId, -1);
-      sendLast((last) => addKindChanges(last, organisationId, changes));
-      return gone.size;
-    }),
-  );
+  return storeInTransaction(pool, async (client) => {
+    const gone = await deleteRejections(client, organisationId, ids);
+    // Others may have removed some; those still there must go.
+    const isWhole =
+      gone.size === ids.length || (await lockRejections(client, organisationId, ids)).size === 0;
+    if (!isWhole) throw new BeginAgain('a rejection was not removed');
+    const rejected = new Map<string, number>();
+    for (const kindId of gone.values()) countChange(rejected, kindId, -1);
+    return { result: gone.size, done: [{ organisationId, stored: null, rejected, receipt: null }] };
+  });
 }

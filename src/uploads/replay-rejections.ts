@@ -1,23 +1,16 @@
 import { randomUUIDv7 } from 'node:crypto';
-import { addChange } from '../changes/add-change.ts';
+import type { ReceiptHead } from '../bookkeeping/receipt-entry.ts';
+import { storeInTransaction, type Work } from '../bookkeeping/store.ts';
 import { RequestError } from '../errors.ts';
 import { limits } from '../limits.ts';
 import { type Client, isUnavailable, type Pool } from '../postgres/pool.ts';
-import { CommitUnconfirmed, inTransaction, retryConflicts } from '../postgres/transactions.ts';
-import { addToReceipt, type ReceiptHead } from '../receipts/receipts.ts';
-import { addCountChange } from '../records/record-counts.ts';
+import { CommitUnconfirmed } from '../postgres/transactions.ts';
 import { type Field, isUuid, optional, text } from '../registry/fields.ts';
 import { sentReferencesOf, type UploadType, uploadTypes } from '../registry/upload-types.ts';
 import { firstUuid } from '../registry/uuid-v7.ts';
 import { countRejections } from '../rejections/find-rejections.ts';
 import { KindList } from '../rejections/kind-list.ts';
-import {
-  addKindChanges,
-  countChange,
-  hasAllKinds,
-  listKinds,
-  storeKinds,
-} from '../rejections/rejection-kinds.ts';
+import { countChange, hasAllKinds, listKinds, storeKinds } from '../rejections/rejection-kinds.ts';
 import {
   changeKinds,
   deleteLocked,
@@ -34,7 +27,7 @@ import { notStored, type Outcome, outcomeUnknownOf } from './outcome.ts';
 import type { CheckedBatch } from './read/batch-builder.ts';
 import type { UploadChecker } from './read/upload-checker.ts';
 import { enterBatch, waitForTurn } from './store/batch-locks.ts';
-import { additionOf, changeOf, storeChecked } from './store/commit-batch.ts';
+import { additionOf, storeChecked, storedOf } from './store/commit-batch.ts';
 import { outcomesOf } from './store/store-batch.ts';
 import type { KnownReferences } from './store/store-interactions.ts';
 
@@ -64,6 +57,9 @@ export interface Replayed {
 export interface ReplayedBatch extends WrittenBatch {
   readonly type: UploadType;
 }
+
+/** A batch that was stored, if any, and the last rejection that was tried; undefined if none was left. */
+type Tried = { readonly batch: ReplayedBatch | undefined; readonly last: string } | undefined;
 
 /** A type and the id of a rejection: everything up to it has been tried. */
 export const replayCursor = {
@@ -173,37 +169,29 @@ class ReplayRun {
     const most = Math.min(limits.rejectionsPerReplayMax - this.#received, limits.recordsPerBatch);
     for (let limit = most; ; limit = Math.ceil(limit / 2)) {
       try {
-        return await retryConflicts((attempt) => this.#replayBatch(type, after, limit, attempt));
+        return await this.#replayBatch(type, after, limit);
       } catch (error) {
         if (!(error instanceof LeftMeanwhile) || limit === 1) throw error;
       }
     }
   }
 
-  async #replayBatch(
-    type: UploadType,
-    after: string,
-    limit: number,
-    attempt: number,
-  ): Promise<string | 'busy' | undefined> {
+  async #replayBatch(type: UploadType, after: string, limit: number): Promise<string | 'busy' | undefined> {
     const { organisationId, requestId, startedMs, filter } = this.#replay;
-    const made = await inTransaction(this.#parts.pool, async (client, sendLast) => {
+    const made = await storeInTransaction(this.#parts.pool, async (client, attempt): Promise<Work<Tried>> => {
       if (!(await waitForTurn(client, organisationId, type))) throw new Busy();
       await enterBatch(client, attempt, organisationId, type);
       const found = await listReplayable(client, organisationId, { ...filter, type }, { after, limit });
       const last = found.at(-1)?.rejection_id;
-      if (last === undefined) return undefined;
+      if (last === undefined) return { result: undefined, done: [] };
       const rejections = found.filter(({ record }) => record !== null);
-      if (rejections.length === 0) return { batch: undefined, last };
+      if (rejections.length === 0) return { result: { batch: undefined, last }, done: [] };
       const checked = await this.#check(type, rejections);
       const ids = rejections.map(({ record_id }) => record_id);
       const { references } = this.#parts;
       const stored = await storeChecked(client, organisationId, type, checked, references, ids);
       const outcomes = outcomesOf(checked, (row) => stored.outcomes[row] as Outcome);
       const rejected = await settle(client, organisationId, type, rejections, outcomes);
-      sendLast((end) => addKindChanges(end, organisationId, rejected));
-      const { changed } = stored;
-      if (changed.count > 0) sendLast((end) => addChange(end, { organisationId, type, ...changed }));
       const answer = batchAnswer({
         number: this.batches.length + 1,
         batchId: randomUUIDv7(),
@@ -214,13 +202,13 @@ class ReplayRun {
         warnings: checked.warnings,
         broken: undefined,
       });
-      const change = changeOf(type, checked, stored.outcomes, answer);
-      sendLast((end) => addCountChange(end, { organisationId, type, ...change }));
-      const added = additionOf(startedMs, answer);
-      for (const statement of addToReceipt(headOf(this.#replay, type, answer.batch), added))
-        sendLast(statement);
-      const batch = { status: answer.status, text: added.answer, type, counts: answer.data.counts };
-      return { batch, last };
+      const receipt = {
+        head: headOf(this.#replay, type, answer.batch),
+        added: additionOf(startedMs, answer),
+      };
+      const batch = { status: answer.status, text: receipt.added.answer, type, counts: answer.data.counts };
+      const done = [{ organisationId, stored: storedOf(type, checked, stored, answer), rejected, receipt }];
+      return { result: { batch, last }, done };
     }).catch((error: unknown) => {
       if (error instanceof Busy) return 'busy' as const;
       throw error;

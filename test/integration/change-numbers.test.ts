@@ -1,12 +1,10 @@
-import { randomUUID } from 'node:crypto';
+import { randomUUID, randomUUIDv7 } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { addChange } from '../../src/changes/add-change.ts';
 import { ChangeCursors } from '../../src/changes/change-cursor.ts';
 import { numberAllChanges, stateOf } from '../../src/changes/change-log.ts';
 import { dropOldChanges, numberForAll } from '../../src/changes/old-changes.ts';
 import { limits } from '../../src/limits.ts';
-import { binaryArray } from '../../src/postgres/binary/array-writer.ts';
 import { inTransaction } from '../../src/postgres/transactions.ts';
 import { uuidFloor } from '../../src/registry/uuid-v7.ts';
 import { createTestApp, type TestApp } from '../support/app.ts';
@@ -28,7 +26,10 @@ const newOrganisation = async () => (await newTenant()).organisationId;
 async function write(organisationId: string, before = async () => {}): Promise<string> {
   const id = randomUUID();
   await inTransaction(test.pool, async (client) => {
-    await addChange(client, { organisationId, type: 'tags', count: 1, ids: binaryArray('uuid', [id]) });
+    await client.query(
+      `insert into changes (organisation_id, change_id, type, size, ids) values ($1, $2, 'tags', 1, array[$3::uuid])`,
+      [organisationId, randomUUIDv7(), id],
+    );
     await before();
   });
   return id;

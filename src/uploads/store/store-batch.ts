@@ -1,4 +1,4 @@
-import type { ChangedIds } from '../../changes/add-change.ts';
+import type { ChangedIds } from '../../bookkeeping/store.ts';
 import {
   type EncodedRows,
   IndexedRows,
