@@ -172,6 +172,8 @@ export const limits = {
    */
   interactionsAtOnce: 24,
   interactionsWaitingMax: 10_000,
+  /** One that takes this long is always logged. */
+  slowInteractionMs: 1_000,
   /** Cached ids, to which interactions may refer without a look-up: how many, and for two generations at most. */
   knownIdsMax: 200_000,
   knownIdsPerTypeMax: 50_000,

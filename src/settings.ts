@@ -163,6 +163,11 @@ export const settings = {
     oneOf('info', logLevels),
     'the least severe lines that are logged. SIGUSR2 switches to `debug` and back',
   ],
+  logInteractionsOneIn: [
+    'LOG_INTERACTIONS_ONE_IN',
+    wholeNumber(100, 1, 1_000_000),
+    'one in so many interactions that were recorded has a line in the log, the others only at `debug`. Those that failed or took a second or more always have one. The metrics count all',
+  ],
 } as const satisfies Record<string, Setting>;
 
 export interface WholeNumber {

@@ -24,7 +24,7 @@ import type { Answer, JsonSchema, Operation, Parts } from './operation.ts';
 import { operations } from './operations.ts';
 import { discardRest, type Payload, readBody } from './read-body.ts';
 import { addReference, referencePaths } from './reference.ts';
-import { beginLine, endLine } from './request-line.ts';
+import { beginLine, lineEnder } from './request-line.ts';
 import { createServer } from './server.ts';
 import { isStreamed, streamOf } from './streamed-body.ts';
 
@@ -39,7 +39,7 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** Set when the request has passed the gate. */
     passed: (Admitted & { readonly holding: Holding }) | undefined;
-    /** Undefined if tracing is off. */
+    /** Undefined if tracing is off or the request is not traced. */
     trace: RequestTrace | undefined;
   }
 }
@@ -143,6 +143,7 @@ const securityHeaders = {
 function addHooks<P extends BuildParts>(app: FastifyInstance, { parts, admit }: Api<P>): void {
   let closing = false;
   const connections = new Connections(app.server);
+  const endLine = lineEnder(parts.config);
   app.decorate('endConnections', () => {
     closing = true;
     connections.endWithAnswers();
@@ -203,7 +204,7 @@ function beginTrace(request: FastifyRequest, traces: Traces): void {
     'intake.operation_id': operation?.id ?? 'none',
     'intake.request_id': request.id,
   });
-  const { traceId } = request.trace;
+  const traceId = request.trace?.traceId;
   if (traceId !== undefined) (request.log as BoundLogger).setBindings({ trace_id: traceId });
 }
 

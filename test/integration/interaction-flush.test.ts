@@ -43,7 +43,13 @@ describe.each([
   };
 
   const record = (user_id: string, idempotencyKey?: string, fields: object = {}, to = organisationId) => {
-    const sent = { interaction_type: 'SHARE', item_type: 'TAG', item_id: itemId, event_timestamp: 1, user_id };
+    const sent = {
+      interaction_type: 'SHARE',
+      item_type: 'TAG',
+      item_id: itemId,
+      event_timestamp: 1,
+      user_id,
+    };
     const body = Buffer.from(JSON.stringify({ ...sent, ...fields }));
     const request = { organisationId: to, requestId: randomUUID(), body, idempotencyKey };
     return recordInteraction({ pool: test.pool, writer }, request);
@@ -61,7 +67,13 @@ describe.each([
          array(select interaction_id::text from interaction_idempotency_keys where organisation_id = $1 order by 1) as claimed`,
       [of],
     );
-    return rows[0] as { users: string[]; ids: string[]; counted: number; changed: string[]; claimed: string[] };
+    return rows[0] as {
+      users: string[];
+      ids: string[];
+      counted: number;
+      changed: string[];
+      claimed: string[];
+    };
   };
 
   /** Counted and logged is what is stored. */
@@ -93,9 +105,7 @@ describe.each([
     const send = () => Promise.all(keys.flatMap((key) => many(3, () => record(`user of ${key}`, key))));
     const recorded = [...(await send()), ...(await send())];
     expect(recorded.filter(({ isRepeated }) => !isRepeated)).toHaveLength(5);
-    const ids = new Map(
-      recorded.map(({ interaction }) => [interaction.user_id, interaction.interaction_id]),
-    );
+    const ids = new Map(recorded.map(({ interaction }) => [interaction.user_id, interaction.interaction_id]));
     for (const { interaction } of recorded)
       expect(ids.get(interaction.user_id as string)).toBe(interaction.interaction_id);
     const { claimed } = await expectStored(keys.map((key) => `user of ${key}`));
