@@ -110,16 +110,15 @@ it('only bookkeeping writes what a stored change owes, and nobody stores past it
   const code = sources.filter((file) => file.startsWith('src/') && !file.endsWith('.test.ts'));
   const owed = '(changes|record_count_changes|rejection_count_changes|receipts|receipt_batches)';
   const writing = new RegExp(`insert into ${owed}\\b|insertsInParts\\(\\s*'${owed}'`);
-  expect(code.filter((file) => writing.test(textOf(file)))).toEqual([
+  expect(code.filter((file) => writing.test(textOf(file))).toSorted()).toEqual([
     'src/bookkeeping/receipt-entry.ts',
     'src/bookkeeping/store.ts',
   ]);
   // Transactions of their own: a read-only one, and one that changes indexes alone.
   const capabilities = code.filter((file) => /^src\/(interactions|uploads|rejections)\//.test(file));
-  expect(capabilities.filter((file) => /\b(inTransaction|inOneTransaction)\(/.test(textOf(file)))).toEqual([
-    'src/interactions/interaction-partitions.ts',
-    'src/uploads/dry-run.ts',
-  ]);
+  expect(
+    capabilities.filter((file) => /\b(inTransaction|inOneTransaction)\(/.test(textOf(file))).toSorted(),
+  ).toEqual(['src/interactions/interaction-partitions.ts', 'src/uploads/dry-run.ts']);
   expect(capabilities.filter((file) => /\binOneExchange\(/.test(textOf(file)))).toEqual([
     'src/interactions/interaction-writer.ts',
   ]);
