@@ -19,26 +19,26 @@ export const unlessClaimed =
 /** Statements that claim keys of any organisations, with each value as a parameter. */
 export function claimsInParts(keyed: readonly KeyedInteraction[]): Write[] {
   const now = new Date();
-  const order = ({ organisationId, claim }: KeyedInteraction) => `${organisationId} ${claim.key}`;
-  // In one order for all processes, so that two that claim the same keys do not deadlock.
-  const rows = keyed
-    .toSorted((a, b) => (order(a) < order(b) ? -1 : 1))
-    .map((one) => [one.organisationId, one.claim.key, one.claim.bodySha256, one.interactionId, now]);
+  const rowOf = ({ organisationId, claim, interactionId }: KeyedInteraction) =>
+    [organisationId, claim.key, claim.bodySha256, interactionId, now] as const;
+  const rows = keyed.map(rowOf);
   return insertsInParts('interaction_idempotency_keys', claimColumns, rows, unlessClaimed);
 }
 
-export type Claimed =
-  | { readonly claimed: true }
-  | { readonly claimed: false; readonly interactionId: string; readonly sameBody: boolean };
+/** The interaction that a key was claimed for before. */
+export interface Holder {
+  readonly interactionId: string;
+  readonly sameBody: boolean;
+}
 
 /**
- * Claims the key of one interaction; an expired one may be claimed again. A concurrent retry waits on the row until our
+ * Claims the key of one interaction, or returns its holder; an expired key may be claimed again. A concurrent retry waits on the row until our
  * transaction ends: then it finds the key claimed, or free again if we rolled back.
  */
 export async function claimIdempotencyKey(
   client: Client,
   { organisationId, claim, interactionId }: KeyedInteraction,
-): Promise<Claimed> {
+): Promise<Holder | undefined> {
   const now = new Date();
   const forgottenBefore = new Date(now.getTime() - limits.idempotencyKeyLifeMs);
   const { rowCount } = await client.query({
@@ -51,7 +51,7 @@ export async function claimIdempotencyKey(
         where k.claimed_at < $6`,
     values: [organisationId, claim.key, claim.bodySha256, interactionId, now, forgottenBefore],
   });
-  if (rowCount === 1) return { claimed: true };
+  if (rowCount === 1) return undefined;
   const { rows } = await client.query<{ interaction_id: string; same_body: boolean }>(
     `select interaction_id, body_sha256 = $4 as same_body from interaction_idempotency_keys
      where organisation_id = $1 and idempotency_key = $2 and claimed_at >= $3`,
@@ -59,7 +59,7 @@ export async function claimIdempotencyKey(
   );
   const [holder] = rows;
   if (!holder) throw new BeginAgain('an idempotency key vanished while it was locked');
-  return { claimed: false, interactionId: holder.interaction_id, sameBody: holder.same_body };
+  return { interactionId: holder.interaction_id, sameBody: holder.same_body };
 }
 
 /** Gives a claimed and locked key to another body: nothing is stored under it yet. */

@@ -6,6 +6,7 @@ import type { Client } from '../postgres/pool.ts';
 import { claimColumns, claimsInParts, unlessClaimed } from './idempotency-keys.ts';
 import {
   arraysOf,
+  type Claim,
   insertStatement,
   insertText,
   type KeyedInteraction,
@@ -34,11 +35,11 @@ const storeKeyed = storingStatement(
   'interactions',
   `claimed as (
      insert into interaction_idempotency_keys (${claimColumns.join(', ')})
-     select $1, unnest($${arrays + 2}::text[]), unnest($${arrays + 3}::text[])::bytea, unnest($${arrays + 4}::uuid[]),
-       $${arrays + 5}::timestamptz
+     select $1, unnest($${arrays + 2}::text[]), unnest($${arrays + 3}::text[])::bytea, unnest($2::uuid[]),
+       $${arrays + 4}::timestamptz
      ${unlessClaimed} as claimed_id),
    stored as (${insertText} join claimed on claimed_id = i.interaction_id returning interaction_id as id)`,
-  arrays + 5,
+  arrays + 4,
 );
 
 /** Holds for the statements after it in the same exchange, where `set local` would have no effect. */
@@ -55,30 +56,38 @@ export function storingStatements(all: readonly Added[]): Statement[] {
     const keyed = interactions.filter(isKeyed);
     return [
       ...(plain.length > 0 ? [storePlain([organisationId, ...arraysOf(plain)])] : []),
-      ...(keyed.length > 0 ? [storeKeyed([organisationId, ...arraysOf(keyed), ...claimArrays(keyed)])] : []),
+      ...(keyed.length > 0 ? [storeKeyed([organisationId, ...arraysOf(keyed), ...claimsOf(keyed)])] : []),
     ];
   });
   return all.some(({ interactions }) => interactions.some(isKeyed)) ? [boundWait, ...statements] : statements;
+}
+
+function claimsOf(keyed: readonly KeyedInteraction[]): unknown[] {
+  const textOf = (part: keyof Claim) =>
+    binaryArray(
+      'text',
+      keyed.map(({ claim }) => claim[part]),
+    );
+  return [textOf('key'), textOf('bodySha256'), new Date()];
 }
 
 export function isKeyed(added: NewInteraction): added is KeyedInteraction {
   return added.claim !== undefined;
 }
 
-/** In the order of keys, so that two processes that claim the same ones cannot deadlock. */
-function claimArrays(keyed: readonly KeyedInteraction[]): unknown[] {
-  const sorted = keyed.toSorted((a, b) => (a.claim.key < b.claim.key ? -1 : 1));
-  const textArray = (texts: string[]) => binaryArray('text', texts);
-  return [
-    textArray(sorted.map(({ claim }) => claim.key)),
-    textArray(sorted.map(({ claim }) => claim.bodySha256)),
-    binaryArray(
-      'uuid',
-      sorted.map(({ interactionId }) => interactionId),
-    ),
-    new Date(),
-  ];
+/** In one order for all processes, so that two that claim the same keys cannot deadlock; without empty ones. */
+export function inOrderOfClaims(all: readonly Added[]): Added[] {
+  const keyOf = ({ claim }: NewInteraction) => claim?.key ?? '';
+  return all
+    .filter(({ interactions }) => interactions.length > 0)
+    .map(({ organisationId, interactions }) => ({
+      organisationId,
+      interactions: interactions.toSorted((a, b) => compare(keyOf(a), keyOf(b))),
+    }))
+    .toSorted((a, b) => compare(a.organisationId, b.organisationId));
 }
+
+const compare = (a: string, b: string) => Number(a > b) - Number(a < b);
 
 /** Claims keys on Citus, in the transaction that stores the interactions; returns those that may be stored. */
 export async function claimAtWorker(client: Client, all: readonly Added[]): Promise<Added[]> {
@@ -89,12 +98,10 @@ export async function claimAtWorker(client: Client, all: readonly Added[]): Prom
     ...claimsInParts(keyed).map(({ statement }) => client.query<{ interaction_id: string }>(statement)),
   ]);
   const claimed = new Set(results.flatMap(({ rows }) => rows.map(({ interaction_id }) => interaction_id)));
-  return all
-    .map(({ organisationId, interactions }) => ({
-      organisationId,
-      interactions: interactions.filter((one) => !isKeyed(one) || claimed.has(one.interactionId)),
-    }))
-    .filter(({ interactions }) => interactions.length > 0);
+  return all.flatMap(({ organisationId, interactions: sent }) => {
+    const interactions = sent.filter((one) => !isKeyed(one) || claimed.has(one.interactionId));
+    return interactions.length > 0 ? { organisationId, interactions } : [];
+  });
 }
 
 /**
@@ -109,24 +116,14 @@ export function insertsAtWorker(all: readonly Added[]): Write[] {
     statement: insertStatement(organisationId, arraysOf(interactions)),
     rows: interactions.length,
   }));
-  return [
-    ...large,
-    ...writtenOut(all.filter((added) => !isLarge(added)).flatMap(({ interactions }) => interactions)),
-  ];
+  const small = all.filter((added) => !isLarge(added)).flatMap(({ interactions }) => interactions);
+  return [...large, ...writtenOut(small)];
 }
 
 /** What storing interactions owes to the counts and the change log. */
 export function doneOf({ organisationId, interactions }: Added): Done {
-  const ids = binaryArray(
-    'uuid',
-    interactions.map(({ interactionId }) => interactionId),
-  );
-  const { length } = interactions;
-  const stored = {
-    type: 'interactions',
-    changed: { count: length, ids },
-    records: length,
-    newestUpdated: null,
-  };
+  const written = interactions.map(({ interactionId }) => interactionId);
+  const changed = { count: written.length, ids: binaryArray('uuid', written) };
+  const stored = { type: 'interactions', changed, records: written.length, newestUpdated: null };
   return { organisationId, stored, rejected: noRejections, receipt: null };
 }

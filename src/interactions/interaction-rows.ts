@@ -29,7 +29,7 @@ export interface NewInteraction {
   /** The fields' values, in the registry's order. */
   readonly row: Row;
   readonly eventTime: Instant;
-  readonly claim?: Claim | undefined;
+  readonly claim?: Claim;
 }
 
 /** The Idempotency-Key of an interaction, and a hash of the values to be stored, written as PostgreSQL reads bytes. */
@@ -38,9 +38,7 @@ export interface Claim {
   readonly bodySha256: string;
 }
 
-export interface KeyedInteraction extends NewInteraction {
-  readonly claim: Claim;
-}
+export type KeyedInteraction = Required<NewInteraction>;
 
 const eventTimestampAt = columns.indexOf('event_timestamp');
 

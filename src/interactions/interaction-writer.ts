@@ -12,6 +12,7 @@ import {
   type Added,
   claimAtWorker,
   doneOf,
+  inOrderOfClaims,
   insertsAtWorker,
   isKeyed,
   storingStatements,
@@ -43,7 +44,6 @@ interface Waiting {
  */
 export class InteractionWriter {
   readonly #pools: NodePools;
-  #onCitus: boolean | undefined;
   #known = new KnownIds();
   readonly #waiting = new Map<string, Waiting[]>();
   #waitingCount = 0;
@@ -156,7 +156,7 @@ export class InteractionWriter {
   /** Returns the ids that were written. */
   async #store(node: string | undefined, groups: readonly Group[]): Promise<ReadonlySet<string>> {
     try {
-      const isCitus = node !== undefined || (await this.#isCitus());
+      const isCitus = node !== undefined || (await this.#pools.isCitus());
       return isCitus ? await this.#storeOnCitus(node, groups) : await this.#storeInOneExchange(groups);
     } catch (error) {
       if (isDatabaseFault(error)) this.forgetKnown();
@@ -188,20 +188,6 @@ export class InteractionWriter {
       const ids = added.flatMap(({ interactions }) => interactions.map(({ interactionId }) => interactionId));
       return { result: new Set(ids), done: added.map(doneOf), writes: insertsAtWorker(added) };
     });
-  }
-
-  /** Whether this is Citus, also if the coordinator or a pooler is in between. `distribute` needs all processes stopped. */
-  async #isCitus(): Promise<boolean> {
-    if (this.#onCitus === undefined) {
-      const client = await this.#pools.connect(undefined);
-      try {
-        const { rowCount } = await client.query(`select from pg_extension where extname = 'citus'`);
-        this.#onCitus = rowCount === 1;
-      } finally {
-        client.release(this.#onCitus === undefined);
-      }
-    }
-    return this.#onCitus;
   }
 
   /** The ids known to exist. `forgetKnown` replaces the set, so what is learnt for the old one is lost. */
@@ -247,12 +233,7 @@ async function foundOf(client: Client, groups: readonly Group[], known: KnownIds
       return { organisationId, interactions: all.filter((added) => !isMissing(added, missing)) };
     }),
   );
-  return found.filter(({ interactions }) => interactions.length > 0).toSorted(byOrganisation);
-}
-
-/** Keys are claimed in this order, so that two processes that claim the same ones cannot deadlock. */
-function byOrganisation(one: Added, other: Added): number {
-  return one.organisationId < other.organisationId ? -1 : 1;
+  return inOrderOfClaims(found);
 }
 
 function isKnown(

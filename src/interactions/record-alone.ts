@@ -34,7 +34,7 @@ export interface Recorded {
   readonly isRepeated: boolean;
 }
 
-type Tried = Recorded | { readonly missing: readonly FieldProblem[] };
+export type Tried = Recorded | { readonly missing: readonly FieldProblem[] };
 
 const notFound = interactionReferences.map(
   ({ field, type }): FieldProblem => ({ field, ...referenceNotFound(type) }),
@@ -45,24 +45,17 @@ const notFound = interactionReferences.map(
  * interaction with a missing reference is kept as a rejection. Its key then stays claimed, and the rejection has the id
  * that the interaction would have had: the first of a retry and a replay stores it under that id, and the other finds it.
  */
-export async function recordAlone(pool: Pool, added: NewInteraction, alone: Alone): Promise<Recorded> {
-  const tried = await storeInTransaction(pool, (client) =>
+export function recordAlone(pool: Pool, added: NewInteraction, alone: Alone): Promise<Tried> {
+  return storeInTransaction(pool, (client) =>
     isKeyed(added) ? claimAndInsert(client, added, alone) : insertOrKeep(client, added, alone),
   );
-  if (!('missing' in tried)) return tried;
-  const details = tried.missing.map(({ field, code, message }) => ({
-    field: field ?? 'body',
-    code,
-    message,
-  }));
-  throw new RequestError('invalid_request', { details });
 }
 
 async function claimAndInsert(client: Client, sent: KeyedInteraction, alone: Alone): Promise<Work<Tried>> {
   const { organisationId } = sent;
-  const claimed = await claimIdempotencyKey(client, sent);
-  if (claimed.claimed) return insertOrKeep(client, sent, alone);
-  const { interactionId, sameBody } = claimed;
+  const holder = await claimIdempotencyKey(client, sent);
+  if (!holder) return insertOrKeep(client, sent, alone);
+  const { interactionId, sameBody } = holder;
   const first = await findInteraction(client, organisationId, interactionId);
   if (first) {
     if (!sameBody) throw new RequestError('idempotency_key_reused');

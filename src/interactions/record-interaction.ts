@@ -63,7 +63,9 @@ async function write(
   requestId: string,
 ): Promise<Recorded> {
   if (await writer.write(added)) return { stored: storedForm(added), isRepeated: false };
-  return recordAlone(pool, added, { requestId, known: writer.known });
+  const tried = await recordAlone(pool, added, { requestId, known: writer.known });
+  if ('missing' in tried) throw refusal(tried.missing, false);
+  return tried;
 }
 
 function readInteraction(

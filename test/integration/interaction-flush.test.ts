@@ -21,15 +21,26 @@ afterAll(() => test.close());
 
 const toWorker = { of: () => 'worker:5432', nodes: new Set(['worker:5432']) } as unknown as OwningNodes;
 
+/** Notes how many were written with others, and not alone. */
+class CountingWriter extends InteractionWriter {
+  writtenCount = 0;
+
+  override async write(...args: Parameters<InteractionWriter['write']>): Promise<boolean> {
+    const written = await super.write(...args);
+    if (written) this.writtenCount++;
+    return written;
+  }
+}
+
 describe.each([
   ['in one exchange', () => new NodePools(test.pool)],
   ['in a transaction at a worker', () => new NodePools(test.pool, toWorker, () => test.pool)],
 ])('%s', (_how, poolsOf) => {
   const itemId = randomUUID();
-  let writer: InteractionWriter;
+  let writer: CountingWriter;
   let organisationId: string;
   beforeEach(async () => {
-    writer = new InteractionWriter(poolsOf());
+    writer = new CountingWriter(poolsOf());
     organisationId = await newOrganisation();
   });
 
@@ -93,6 +104,7 @@ describe.each([
       [organisationId, other].flatMap((to) => users.map((user, at) => record(user, key(at), {}, to))),
     );
     expect(recorded.map(({ isRepeated }) => isRepeated)).toEqual(Array(120).fill(false));
+    expect(writer.writtenCount).toBe(120);
     for (const of of [organisationId, other]) {
       const { claimed, ids } = await expectStored(users, of);
       expect(claimed).toHaveLength(30);
