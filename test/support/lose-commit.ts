@@ -1,3 +1,4 @@
+import { inject } from 'vitest';
 import type { TcpProxy } from './tcp-proxy.ts';
 
 /**
@@ -14,4 +15,21 @@ export function loseCommit(proxy: TcpProxy, nth: number, arrives: boolean): () =
     return arrives;
   });
   return () => seen >= nth;
+}
+
+/**
+ * The same for the next flush of interactions. On one PostgreSQL it is committed at its end without a COMMIT: it is known
+ * by the name of its statement or, where no statement has one, by its text.
+ */
+export function loseFlush(proxy: TcpProxy, arrives: boolean): void {
+  if (inject('citus') !== null) return void loseCommit(proxy, 1, arrives);
+  let isSeen = false;
+  proxy.watch((bytes, link) => {
+    if (isSeen || !/store interactions|insert into interactions/.test(bytes.toString('latin1'))) return true;
+    isSeen = true;
+    // Ready for the next statement, so this one is committed.
+    if (arrives) link.muteDatabase((said) => said.includes('Z\0\0\0\u0005I') && link.cut());
+    else link.cut();
+    return arrives;
+  });
 }
