@@ -115,8 +115,8 @@ function kindEntry(organisationId: string, rejected: KindChanges): Write[] {
 /**
  * Makes a statement for one PostgreSQL that stores new rows of a type and enters them. `storing` is a list of `with`
  * queries, of which `stored` returns the rows' ids as `id`; so does the statement. Only what was stored is entered: if
- * another transaction was first, the caller learns it from the ids, and nothing has to be undone. It costs no more than
- * a statement for each table with values from here. Not for Citus, which would gather the rows on the coordinator.
+ * another transaction was first, the caller learns it from the ids, and nothing has to be undone. Not for Citus, which
+ * would gather the rows on the coordinator.
  */
 export function storingStatement(
   name: string,
