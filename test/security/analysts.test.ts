@@ -26,7 +26,7 @@ beforeAll(async () => {
   const { rows } = await owner.query<{ name: string }>(
     `select relname as name from pg_class
      where relnamespace = 'public'::regnamespace and relkind in ('r', 'p') and not relispartition
-       and relname not in ('analysts', 'interaction_partitions', 'schema_migrations', 'schema_compatibility', 'restores', 'leases')`,
+       and relname not in ('analysts', 'interaction_partitions', 'schema_migrations', 'schema_compatibility', 'restores', 'leases', 'cursor_key')`,
   );
   for (const { name } of rows) await fillTable(owner, name, 1, 1_000);
   await owner.query('update organisations set suspended_at = null');
