@@ -269,7 +269,7 @@ interface LoggedRow {
   readonly type: string;
   readonly size: number;
   readonly ids: Buffer | null;
-  /** Null but in the first row. */
+  /** Only in the first row. */
   readonly epochs: readonly Epoch[] | null;
 }
 
