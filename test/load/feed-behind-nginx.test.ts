@@ -86,14 +86,14 @@ it.skipIf(!nginxIsInstalled).each([
     try {
       const lines = createInterface({ input: await timed('headers', body, times) })[Symbol.asyncIterator]();
       const first = await timed('first line', lines.next(), times);
-      expect(Object.keys(JSON.parse(first.value))).toEqual(['cursor']);
+      expect(Object.keys(JSON.parse(first.value!))).toEqual(['cursor']);
       const tag = newTag();
       expect((await api.post('/v1/data/tags', { records: [tag] }, https)).status).toBe(200);
       // Between the upload and its change there may be a heartbeat.
       const change = async () => {
         for (;;) {
           const { value } = await lines.next();
-          const { id } = JSON.parse(value);
+          const { id } = JSON.parse(value!);
           if (id !== undefined) return id;
         }
       };
