@@ -116,7 +116,9 @@ export const limits = {
   rejectionKindsMax: 2_000,
   rejectionKindsSummarisedMax: 10_000,
   rejectionKindLifeMs: 7 * 24 * 3_600_000,
+  /** How many are discarded in one transaction, and after how long a call ends that has more to discard. */
   rejectionsPerDiscard: 10_000,
+  discardRejectionsMs: 30_000,
 
   // Uploads
 

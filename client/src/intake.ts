@@ -106,14 +106,18 @@ class Rejections {
   }
 
   /** Removes all that match, without a filter all there are. There is no other copy of them. */
-  discard({ signal, ...query }: RejectionFilters & Signal = {}): Promise<{ discarded: number }> {
-    return this.#connection.request({
-      method: 'DELETE',
-      path: '/v1/rejections',
-      query,
-      repeatable: false,
-      signal,
-    });
+  async discard({ signal, ...query }: RejectionFilters & Signal = {}): Promise<{ discarded: number }> {
+    for (let discarded = 0; ; ) {
+      const answer = await this.#connection.request<{ discarded: number; has_more?: boolean }>({
+        method: 'DELETE',
+        path: '/v1/rejections',
+        query,
+        repeatable: false,
+        signal,
+      });
+      discarded += answer.discarded;
+      if (!answer.has_more) return { discarded };
+    }
   }
 }
 

@@ -281,9 +281,9 @@ function addRoute<P>(app: FastifyInstance, operation: Operation<P>, parts: P): v
           request.line.counts = answer.counts;
           request.line.dry_run = query.dry_run === true ? true : undefined;
         }
-        if (answer.isLive) delete request.headers['accept-encoding'];
         const { sent, bytes } = await sendable(answer, request, reply);
         holdAnswer(request, reply, holding, bytes);
+        if (answer.isLive) keepUnbuffered(request, reply);
         return reply
           .code(answer.status)
           .type('application/json; charset=utf-8')
@@ -295,6 +295,12 @@ function addRoute<P>(app: FastifyInstance, operation: Operation<P>, parts: P): v
       }
     },
   });
+}
+
+/** Compression would hold lines back, and so would nginx, which by default sends nothing on until a buffer is full. */
+function keepUnbuffered(request: FastifyRequest, reply: FastifyReply): void {
+  delete request.headers['accept-encoding'];
+  reply.header('x-accel-buffering', 'no');
 }
 
 /**

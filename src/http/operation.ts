@@ -74,7 +74,7 @@ export interface Answer {
   /** How much memory a stream holds while it is not read, if its content is already in memory. */
   readonly bytes?: number;
   readonly headers?: Readonly<Record<string, string>>;
-  /** Whether the client waits for each chunk: such a stream is not compressed, for compression buffers. */
+  /** Whether the client waits for each chunk: such a stream is neither compressed nor buffered by a proxy. */
   readonly isLive?: true;
   /** The outcome counts of an upload or a replay, for the log. */
   readonly counts?: LoggedCounts;

@@ -18,6 +18,7 @@ const badTimestamp: Problem = {
   message:
     'must be a positive integer (epoch seconds, or milliseconds from 100000000000 on) or an ISO 8601 date-time, up to the year 9999',
 };
+const wantsTimestamp: Problem = { ...badTimestamp, code: 'wrong_type' };
 
 function eventTimestamp() {
   return {
@@ -33,9 +34,7 @@ function eventTimestamp() {
     plain: { kind: 'eventTimestamp' },
     required: true,
     read(value) {
-      if (typeof value !== 'number' && typeof value !== 'string') {
-        return { code: 'wrong_type', message: badTimestamp.message };
-      }
+      if (typeof value !== 'number' && typeof value !== 'string') return wantsTimestamp;
       return eventTime(value) === undefined ? badTimestamp : value;
     },
   } satisfies Field;

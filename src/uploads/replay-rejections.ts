@@ -21,6 +21,7 @@ import {
 import {
   changeKinds,
   deleteLocked,
+  kindsOfRejections,
   listIds,
   lockRejections,
   type RejectionFilter,
@@ -177,36 +178,42 @@ class ReplayRun {
   }
 
   /**
-   * Replays the next batch and returns the last id tried. An upload may remove one of the rejections before the batch
-   * commits; the batch is then retried with half as many.
+   * Replays the next batch and returns the last id tried. The records are read and checked before the transaction: it would
+   * hold its locks while the check waits for a thread. If one of the rejections has changed by then, the batch is read again,
+   * half as large.
    */
   async #replayNext(type: UploadType, after: string): Promise<string | 'busy' | undefined> {
+    const { organisationId, filter } = this.#replay;
     const most = Math.min(limits.rejectionsPerReplayMax - this.#received, limits.recordsPerBatch);
     for (let limit = most; ; limit = Math.ceil(limit / 2)) {
       try {
-        return await retryConflicts((attempt) => this.#replayBatch(type, after, limit, attempt));
+        const range = { after, limit };
+        const found = await listReplayable(this.#parts.pool, organisationId, { ...filter, type }, range);
+        const rejections = found.filter(({ record }) => record !== null);
+        if (rejections.length > 0) {
+          const checked = await this.#check(type, rejections);
+          await retryConflicts((attempt) => this.#storeBatch(type, rejections, checked, attempt));
+        }
+        return found.at(-1)?.rejection_id;
       } catch (error) {
-        if (!(error instanceof LeftMeanwhile) || limit === 1) throw error;
+        if (error instanceof Busy) return 'busy';
+        if (!(error instanceof ChangedMeanwhile)) throw error;
+        if (performance.now() > this.#deadlineMs) return 'busy';
       }
     }
   }
 
-  async #replayBatch(
+  async #storeBatch(
     type: UploadType,
-    after: string,
-    limit: number,
+    rejections: readonly StoredRejection[],
+    checked: CheckedBatch,
     attempt: number,
-  ): Promise<string | 'busy' | undefined> {
-    const { organisationId, requestId, startedMs, filter } = this.#replay;
-    const made = await inTransaction(this.#parts.pool, async (client, sendLast) => {
+  ): Promise<void> {
+    const { organisationId, requestId, startedMs } = this.#replay;
+    const batch = await inTransaction(this.#parts.pool, async (client, sendLast) => {
       if (!(await waitForTurn(client, organisationId, type))) throw new Busy();
       await enterBatch(client, attempt, organisationId, type);
-      const found = await listReplayable(client, organisationId, { ...filter, type }, { after, limit });
-      const last = found.at(-1)?.rejection_id;
-      if (last === undefined) return undefined;
-      const rejections = found.filter(({ record }) => record !== null);
-      if (rejections.length === 0) return { batch: undefined, last };
-      const checked = await this.#check(type, rejections);
+      await expectUnchanged(client, organisationId, rejections);
       const ids = rejections.map(({ record_id }) => record_id);
       const { references } = this.#parts;
       const stored = await storeChecked(client, organisationId, type, checked, references, ids);
@@ -230,18 +237,10 @@ class ReplayRun {
       const added = additionOf(startedMs, answer);
       for (const statement of addToReceipt(headOf(this.#replay, type, answer.batch), added))
         sendLast(statement);
-      const batch = { status: answer.status, text: added.answer, type, counts: answer.data.counts };
-      return { batch, last };
-    }).catch((error: unknown) => {
-      if (error instanceof Busy) return 'busy' as const;
-      throw error;
+      return { status: answer.status, text: added.answer, type, counts: answer.data.counts };
     });
-    if (made === undefined || made === 'busy') return made;
-    if (made.batch) {
-      this.batches.push(made.batch);
-      this.#received += made.batch.counts.received;
-    }
-    return made.last;
+    this.batches.push(batch);
+    this.#received += batch.counts.received;
   }
 
   /** Checks the records as an upload would: the same limits, and a worker thread if there are many. */
@@ -276,25 +275,40 @@ class ReplayRun {
 /** Another replay of the type is running and does not finish its batch. */
 class Busy extends Error {}
 
-/** An upload stored one of the records meanwhile, or a client discarded it: this replay must not store it. */
-class LeftMeanwhile extends Error {}
+/** An upload or another replay stored one of the records meanwhile, or a client discarded it: this replay must not store it. */
+class ChangedMeanwhile extends Error {}
 
 /** Records with these codes are not kept, so they cannot be replayed. */
 const notKept: readonly string[] = ['record_too_large', 'nested_too_deeply'];
 
 /** The next rejections that can be replayed, up to `limit` or a total size in bytes. */
 async function listReplayable(
-  client: Client,
+  pool: Pool,
   organisationId: string,
   filter: RejectionFilter,
   range: RejectionRange,
 ): Promise<StoredRejection[]> {
-  const kinds = await listKinds(client, organisationId, filter);
+  const kinds = await listKinds(pool, organisationId, filter);
   const kindIds = kinds
     .filter(({ codes }) => !notKept.includes(codes[0] ?? ''))
     .map(({ kind_id }) => kind_id);
-  const ids = await listIds(client, organisationId, filter, kindIds, range);
-  return readRejections(client, organisationId, ids, limits.replayBatchBytesMax);
+  const ids = await listIds(pool, organisationId, filter, kindIds, range);
+  const found = await readRejections(pool, organisationId, ids, limits.replayBatchBytesMax);
+  // An empty result would mean that nothing is left to replay.
+  if (found.length === 0 && ids.length > 0) throw new ChangedMeanwhile();
+  return found;
+}
+
+/** Replays take turns, so after this no other replay changes these rejections; what leaves otherwise, `settle` notices. */
+async function expectUnchanged(
+  client: Client,
+  organisationId: string,
+  rejections: readonly StoredRejection[],
+): Promise<void> {
+  const ids = rejections.map(({ rejection_id }) => rejection_id);
+  const kinds = await kindsOfRejections(client, organisationId, ids);
+  if (rejections.some(({ rejection_id, kind_id }) => kinds.get(rejection_id) !== kind_id))
+    throw new ChangedMeanwhile();
 }
 
 /**
@@ -323,7 +337,7 @@ async function settle(
     tried.map(({ id }) => id),
   );
   const leaving = tried.filter(({ newKind }) => newKind === null);
-  if (leaving.some(({ id }) => !there.has(id))) throw new LeftMeanwhile();
+  if (leaving.some(({ id }) => !there.has(id))) throw new ChangedMeanwhile();
   const changed = tried.filter(({ id, newKind }) => newKind !== null && there.has(id));
   for (const { kind, newKind } of [...leaving, ...changed]) {
     countChange(changes, kind, -1);

@@ -7,6 +7,7 @@ import { allPages } from '../support/all-pages.ts';
 import { type Answer, type Api, apiOf } from '../support/api.ts';
 import { type SharedServer, sharedServer } from '../support/built-server.ts';
 import { expectError } from '../support/expect-error.ts';
+import { many } from '../support/new-records.ts';
 import { listRejections } from '../support/rejections.ts';
 
 /** Interactions in batches: rows 100 and 101. */
@@ -161,6 +162,14 @@ describe('a batch', () => {
     ]);
     expect(await listRejections(one, { type: 'interactions' })).toHaveLength(6);
     expect(await stored(one)).toHaveLength(1);
+  });
+
+  it('100: stores the good ones when several fail in the same way for the first time', async () => {
+    const fresh = await organisation('fresh');
+    const sent = await send([short(), ...many(2, () => short({ event_timestamp: true }))], fresh);
+    expect(sent.status, JSON.stringify(sent.body)).toBe(207);
+    expect(dataOf(sent).counts).toMatchObject({ received: 3, created: 1, failed: 2 });
+    expect(await listRejections(fresh)).toHaveLength(2);
   });
 
   it('100: names unknown fields in its warnings', async () => {

@@ -18,6 +18,7 @@ beforeAll(async () => {
   postgres = await startCountingPostgres();
   server = await startBuiltServer({ DATABASE_URL: postgres.url });
   api = apiOf(server.url, await server.createKey('acme'));
+  await server.run('organisations', 'set-report', 'acme', 'on');
   await api.upload(
     'tags',
     many(3, () => newTag()),

@@ -835,7 +835,7 @@ export interface paths {
         post?: never;
         /**
          * Discard rejections
-         * @description Deletes the rejections that match; without a filter, all of them.
+         * @description Deletes the rejections that match; without a filter, all of them. A call takes about 30 seconds at most; if `has_more` is true, send the same request again for the rest.
          *
          *     Needs the permission `data:write`.
          */
@@ -4785,7 +4785,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description How many were deleted. */
+            /** @description How many were deleted, and whether there are more. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -4796,11 +4796,14 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "discarded": 12
+                     *       "discarded": 12,
+                     *       "has_more": false
                      *     }
                      */
                     "application/json": {
                         discarded: number;
+                        /** @description whether time ran out before all were deleted; then send the same request again */
+                        has_more: boolean;
                     };
                 };
             };
