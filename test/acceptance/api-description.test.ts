@@ -31,7 +31,7 @@ let api: Api;
 beforeAll(async () => {
   server = await sharedServer();
   api = apiOf(server.url, await server.createKey('acme'));
-  await server.run('organisations', 'set-report', 'acme', 'on');
+  await server.run('organisations', 'set-report', server.slugOf('acme'), 'on');
 });
 
 it('is valid OpenAPI 3.1', async () => {
