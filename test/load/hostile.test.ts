@@ -204,15 +204,14 @@ it.each<[string, number[], () => Buffer]>([
   });
 });
 
-// A million of them are in million-rejections.test.ts; here four replays at once read them all.
 it('summaries and replays of a great many rejections', { timeout: 400_000 }, async () => {
   await queryDatabase(
     server.databaseUrl,
     `insert into rejection_kinds select organisation_id, gen_random_uuid(), 'transactions', array['shop_id'],
-       array['reference_not_found'], array['is missing'], now(), 30000 from organisations where slug = 'hostile';
+       array['reference_not_found'], array['is missing'], now(), 100000 from organisations where slug = 'hostile';
      insert into rejections (organisation_id, rejection_id, type, kind_id, request_id, index, record_id, record)
      select organisation_id, uuidv7(), 'transactions', kind_id, uuidv7(), n, gen_random_uuid(), '{}'
-     from rejection_kinds cross join generate_series(1, 30000) n where type = 'transactions'`,
+     from rejection_kinds cross join generate_series(1, 100000) n where type = 'transactions'`,
   );
   await expectUnharmed('summaries', async () => {
     const statuses = await attack('summary', get('/v1/rejections/summary'), { atOnce: 30 });
