@@ -1,6 +1,6 @@
 import { defineConfig } from 'vitest/config';
 
-/** Where whoever runs the tests wants to read which failed. */
+/** Where scripts/check.ts reads how long each file took. */
 const resultsFile = process.env.TEST_RESULTS ?? '';
 
 export default defineConfig({
@@ -14,14 +14,20 @@ export default defineConfig({
     expect: { poll: { timeout: 30_000 } },
     reporters: [process.env.CI ? 'dot' : 'default', ...(resultsFile ? ['json'] : [])],
     outputFile: { json: resultsFile },
+    // A test file names its tags in its first lines: `// @module-tag full`.
+    tags: [
+      { name: 'full', description: 'Takes long or needs more than Node: `npm run check` leaves it out' },
+      { name: 'postgres-15', description: 'Runs once more on the oldest PostgreSQL that is supported' },
+      { name: 'pooler', description: 'Runs once more through PgBouncer in transaction mode' },
+    ],
     projects: [
       {
         extends: true,
         test: {
           name: 'tests',
           include: ['src/**/*.test.ts', 'test/{*,!(load)/**/*}.test.ts', 'client/test/**/*.test.ts'],
-          // Two servers and a PostgreSQL beside each test file are as much as a small machine carries.
-          maxWorkers: 2,
+          // Many test files start several servers: more than two files at a time are too much for a small machine.
+          maxWorkers: Number(process.env.TEST_WORKERS ?? 2),
         },
       },
       {

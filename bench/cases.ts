@@ -1,6 +1,7 @@
 import type { Case } from './case.ts';
 import { checkOnly } from './cases/check-only.ts';
 import { citus } from './cases/citus.ts';
+import { compare } from './cases/compare.ts';
 import { costs } from './cases/costs.ts';
 import { feed } from './cases/feed.ts';
 import { interactions } from './cases/interactions.ts';
@@ -44,4 +45,5 @@ export const cases: readonly Case[] = [
   plan,
   costs,
   citus,
+  compare,
 ];

@@ -27,7 +27,8 @@ async function startParts(options: Options): Promise<Bench> {
   if (!tenant) throw new Error('no organisation was created');
   const service = await startService(cluster);
   running.defer(() => service.stop());
-  return { ...options, cluster, service, tenant, progress };
+  const defer = (end: () => Promise<void>) => running.defer(end);
+  return { ...options, cluster, service, tenant, progress, defer };
 }
 
 async function run(options: Options): Promise<void> {

@@ -11,6 +11,7 @@ export interface Options {
   readonly json: string | undefined;
   readonly plot: string | undefined;
   readonly save: string | undefined;
+  readonly base: string | undefined;
 }
 
 /** A mistake in the command line; the message is all there is to say. */
@@ -40,7 +41,8 @@ ${list.join('\n')}
   --all            the long cases too
   --json FILE      writes everything that was measured
   --plot FILE      draws the ratios as SVG
-  --save FILE      of the case costs: writes them for intake-server plan --costs FILE`;
+  --save FILE      of the case costs: writes them for intake-server plan --costs FILE
+  --base REF       of the case compare: the version to compare this one with`;
 }
 
 /** Undefined where help is asked for. */
@@ -56,6 +58,9 @@ export function readOptions(args: string[], all: readonly Case[]): Options | und
   const cases = selectCases(positionals, all, values);
   if (values.save !== undefined && !cases.some(({ name }) => name === 'costs'))
     throw new UsageError('--save is for the case costs; name it: npm run bench -- costs --save FILE');
+  const isComparing = cases.some(({ name }) => name === 'compare');
+  if (!values.all && isComparing !== (values.base !== undefined))
+    throw new UsageError('compare and --base belong together: npm run bench -- compare --base REF');
   return {
     cases,
     quick: values.quick,
@@ -66,6 +71,7 @@ export function readOptions(args: string[], all: readonly Case[]): Options | und
     json: values.json,
     plot: values.plot,
     save: values.save,
+    base: values.base,
   };
 }
 
@@ -73,7 +79,16 @@ function parse(args: string[]) {
   const text = { type: 'string' } as const;
   const flag = { type: 'boolean', default: false } as const;
   const options = {
-    ...{ rounds: text, rows: text, connections: text, seconds: text, json: text, plot: text, save: text },
+    ...{
+      rounds: text,
+      rows: text,
+      connections: text,
+      seconds: text,
+      json: text,
+      plot: text,
+      save: text,
+      base: text,
+    },
     ...{ quick: flag, all: flag, help: flag },
   };
   try {

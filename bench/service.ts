@@ -15,6 +15,9 @@ export interface Service {
   readonly pid: number;
   /** The most memory it has had resident, in bytes. */
   peakMemory(): number;
+  /** Takes no more CPU until it is resumed or stopped. */
+  pause(): void;
+  resume(): void;
   stop(): Promise<void>;
 }
 
@@ -22,12 +25,20 @@ export function isBuilt(): boolean {
   return existsSync(main);
 }
 
-export async function migrateWithService(cluster: Pick<Cluster, 'url'>): Promise<void> {
-  await runCommand(cluster, 'migrate');
+/** A database, and the program of another version if it is not this one's. */
+interface Target {
+  readonly url: string;
+  readonly main?: string;
 }
 
-export async function runCommand(cluster: Pick<Cluster, 'url'>, ...args: string[]): Promise<void> {
-  await promisify(execFile)(process.execPath, [main, ...args], { env: environmentOf(cluster) });
+export async function migrateWithService(target: Target): Promise<void> {
+  await runCommand(target, 'migrate');
+}
+
+/** Returns what the command printed. */
+export async function runCommand(target: Target, ...args: string[]): Promise<string> {
+  const command = [target.main ?? main, ...args];
+  return (await promisify(execFile)(process.execPath, command, { env: environmentOf(target) })).stdout;
 }
 
 /** One organisation sends all there is to send; what it may send is not what is measured. */
@@ -37,21 +48,21 @@ const unlimited = {
   RECORDS_PER_SECOND_MAX: '1000000000',
 };
 
-function environmentOf(cluster: Pick<Cluster, 'url'>): NodeJS.ProcessEnv {
-  return { ...process.env, ...unlimited, DATABASE_URL: cluster.url, HOST: '127.0.0.1', PORT: '0' };
+function environmentOf({ url }: Target): NodeJS.ProcessEnv {
+  return { ...process.env, ...unlimited, DATABASE_URL: url, HOST: '127.0.0.1', PORT: '0' };
 }
 
 let started = 0;
 
 /** Its settings are the defaults, or what the environment says. Its log goes to a file, as in production to a pipe. */
 export async function startService(
-  cluster: Pick<Cluster, 'url' | 'folder'>,
+  cluster: Target & Pick<Cluster, 'folder'>,
   env: Readonly<Record<string, string>> = {},
 ): Promise<Service> {
   const logFile = join(cluster.folder, `service-${++started}.log`);
   const log = openSync(logFile, 'a');
   // In a process group of its own: Ctrl-C is for the bench, which then stops the service.
-  const server = spawn(process.execPath, [main, 'serve'], {
+  const server = spawn(process.execPath, [cluster.main ?? main, 'serve'], {
     env: { ...environmentOf(cluster), ...env },
     detached: true,
     stdio: ['ignore', log, log],
@@ -59,8 +70,11 @@ export async function startService(
   closeSync(log);
   const ended = new Promise<void>((resolve) => server.once('exit', () => resolve()));
   const hasEnded = () => server.exitCode !== null || server.signalCode !== null;
+  let isStopping = false;
   const stop = async () => {
+    isStopping = true;
     if (!hasEnded()) server.kill('SIGTERM');
+    server.kill('SIGCONT');
     await ended;
   };
   const port = await untilListening(logFile, env.PORT, hasEnded).catch(async (error: unknown) => {
@@ -74,6 +88,10 @@ export async function startService(
       const status = readFileSync(`/proc/${server.pid}/status`, 'utf8');
       return Number(/VmHWM:\s+(\d+) kB/.exec(status)?.[1]) * 1024;
     },
+    pause() {
+      if (!isStopping) server.kill('SIGSTOP');
+    },
+    resume: () => void server.kill('SIGCONT'),
     stop,
   };
 }

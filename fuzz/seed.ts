@@ -44,7 +44,7 @@ export async function seed(target: Target): Promise<Seed> {
   for (const { url, record } of uploads) {
     const ownId = ownIdOf(record);
     const rejected = { ...record, [ownId]: randomUUID(), created: 'not a date' };
-    await post(url, keys.acme, { records: [{ ...record, [ownId]: sharedId }, rejected] });
+    await send(url, keys.acme, { records: [{ ...record, [ownId]: sharedId }, rejected] });
   }
   for (const field of Object.keys(ids)) ids[field]?.push(sharedId);
   const ownIds = uploads.map(({ operationId, record }) => [operationId, ownIdOf(record)]);
@@ -52,8 +52,10 @@ export async function seed(target: Target): Promise<Seed> {
 }
 
 async function createKey({ adminUrl }: Target, organisation: string): Promise<string> {
-  await post(`${adminUrl}/admin/v1/organisations`, adminToken, { slug: organisation });
-  const { body } = await post(`${adminUrl}/admin/v1/keys`, adminToken, { organisation });
+  const organisations = `${adminUrl}/admin/v1/organisations`;
+  await send(organisations, adminToken, { slug: organisation });
+  await send(`${organisations}/${organisation}`, adminToken, { recommendations_report: true }, 'PATCH');
+  const { body } = await send(`${adminUrl}/admin/v1/keys`, adminToken, { organisation });
   return body.key as string;
 }
 
@@ -78,7 +80,7 @@ async function sendExamples(examples: readonly Example[], key: string): Promise<
   while (waiting.length > 0) {
     const refused: Example[] = [];
     for (const example of waiting) {
-      const { status, body } = await post(example.url, key, example.body);
+      const { status, body } = await send(example.url, key, example.body);
       if (status >= 300) refused.push(example);
       else collectIds(ids, { ...(example.record ?? example.body), ...body });
     }
@@ -96,8 +98,13 @@ function collectIds(ids: Ids, named: Body): void {
   }
 }
 
-async function post(url: string, secret: string, body: Body): Promise<{ status: number; body: Body }> {
+async function send(
+  url: string,
+  secret: string,
+  body: Body,
+  method = 'POST',
+): Promise<{ status: number; body: Body }> {
   const headers = { authorization: `Bearer ${secret}`, 'content-type': 'application/json' };
-  const answer = await fetch(url, { method: 'POST', headers, body: JSON.stringify(body) });
+  const answer = await fetch(url, { method, headers, body: JSON.stringify(body) });
   return { status: answer.status, body: (await answer.json()) as Body };
 }

@@ -1,6 +1,7 @@
 -- One table per record type. Columns are the type's fields by their own names, in the order of the registry.
--- References are not foreign keys: a trigger per row costs about 40 % of a bulk load, while rows are never removed, so
--- what was found to exist goes on existing.
+-- References are not foreign keys: a trigger per row costs about 40 % of a bulk load, and rows are never removed, so a
+-- record that was found stays found.
+-- stored_at is when the service wrote the record, by the service's clock; `stored_since` filters by it.
 
 create table customers (
   organisation_id uuid not null,
@@ -14,6 +15,7 @@ create table customers (
   created timestamptz,
   updated timestamptz,
   is_deleted boolean not null,
+  stored_at timestamptz not null default now(),
   primary key (organisation_id, customer_id)
 );
 
@@ -34,6 +36,7 @@ create table transactions (
   created timestamptz,
   updated timestamptz,
   is_deleted boolean not null,
+  stored_at timestamptz not null default now(),
   primary key (organisation_id, transaction_id)
 );
 
@@ -53,6 +56,7 @@ create table offers (
   created timestamptz,
   updated timestamptz,
   is_deleted boolean not null,
+  stored_at timestamptz not null default now(),
   primary key (organisation_id, offer_id)
 );
 
@@ -65,6 +69,7 @@ create table shops (
   created timestamptz,
   updated timestamptz,
   is_deleted boolean not null,
+  stored_at timestamptz not null default now(),
   primary key (organisation_id, shop_id)
 );
 
@@ -79,6 +84,7 @@ create table branches (
   created timestamptz,
   updated timestamptz,
   is_deleted boolean not null,
+  stored_at timestamptz not null default now(),
   primary key (organisation_id, branch_id)
 );
 
@@ -90,6 +96,7 @@ create table categories (
   created timestamptz,
   updated timestamptz,
   is_deleted boolean not null,
+  stored_at timestamptz not null default now(),
   primary key (organisation_id, category_id)
 );
 
@@ -102,6 +109,7 @@ create table shop_categories (
   created timestamptz,
   updated timestamptz,
   is_deleted boolean not null,
+  stored_at timestamptz not null default now(),
   primary key (organisation_id, shop_category_id)
 );
 
@@ -113,6 +121,7 @@ create table institutes (
   created timestamptz,
   updated timestamptz,
   is_deleted boolean not null,
+  stored_at timestamptz not null default now(),
   primary key (organisation_id, institute_id)
 );
 
@@ -123,6 +132,7 @@ create table courses (
   created timestamptz,
   updated timestamptz,
   is_deleted boolean not null,
+  stored_at timestamptz not null default now(),
   primary key (organisation_id, course_id)
 );
 
@@ -133,6 +143,7 @@ create table tags (
   created timestamptz,
   updated timestamptz,
   is_deleted boolean not null,
+  stored_at timestamptz not null default now(),
   primary key (organisation_id, tag_id)
 );
 
@@ -144,6 +155,7 @@ create table shop_tags (
   created timestamptz,
   updated timestamptz,
   is_deleted boolean not null,
+  stored_at timestamptz not null default now(),
   primary key (organisation_id, shop_tag_id)
 );
 
@@ -154,6 +166,7 @@ create table keywords (
   created timestamptz,
   updated timestamptz,
   is_deleted boolean not null,
+  stored_at timestamptz not null default now(),
   primary key (organisation_id, keyword_id)
 );
 
@@ -165,6 +178,7 @@ create table shop_keywords (
   created timestamptz,
   updated timestamptz,
   is_deleted boolean not null,
+  stored_at timestamptz not null default now(),
   primary key (organisation_id, shop_keyword_id)
 );
 
@@ -176,5 +190,27 @@ create table student_favourites (
   created timestamptz,
   updated timestamptz,
   is_deleted boolean not null,
+  stored_at timestamptz not null default now(),
   primary key (organisation_id, student_favourite_id)
 );
+
+-- How much an organisation has: the sums that maintenance rolled up, and the differences since. A single row updated by
+-- every upload would make uploads wait for each other.
+create table record_counts (
+  organisation_id uuid not null,
+  type text not null,
+  records bigint not null,
+  newest_updated timestamptz,
+  last_upload timestamptz,
+  primary key (organisation_id, type)
+);
+
+create table record_count_changes (
+  organisation_id uuid not null,
+  type text not null,
+  records bigint not null,
+  newest_updated timestamptz,
+  last_upload timestamptz
+);
+
+create index record_count_changes_of_organisation on record_count_changes (organisation_id);

@@ -4,8 +4,8 @@ import { writeOrCheck } from './write-or-check.ts';
 const opening = `# Views for analysts
 
 Generated from \`src/operator/analytics-views.ts\` and the record types by \`npm run generate\`. [analytics.md](analytics.md) says
-how to get a login, and what to know before you count. The schema \`analytics\` shows one organisation, \`analytics_all\`
-every one; their views are the same. In \`psql\`, \`\\d+ interactions\` shows these descriptions.
+how to get a login, and what to know before you count. The views are in the schema \`analytics_all\` and show all
+organisations. In \`psql\`, \`\\d+ interactions\` shows these descriptions.
 `;
 
 function sectionOf({ name, about, columns }: View): string {

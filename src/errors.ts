@@ -111,9 +111,14 @@ const onPublicApi = {
     'check the id; a request that failed as a whole and a dry run have none, and old ones are removed',
   ],
   interaction_not_found: [404, 'There is no interaction with this id', 'check the id'],
+  report_off: [
+    409,
+    'The report on recommendations is switched off for this organisation',
+    'ask the operator to switch it on: intake-server organisations set-report <slug> on',
+  ],
   cursor_too_old: [
     410,
-    'The changes after this cursor are no longer kept',
+    'The changes after this cursor are no longer kept, or the database has lost changes before it',
     'export what you need as NDJSON, and go on from the cursor in the header Changes-Cursor of the first export',
   ],
   idempotency_key_reused: [

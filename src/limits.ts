@@ -116,7 +116,9 @@ export const limits = {
   rejectionKindsMax: 2_000,
   rejectionKindsSummarisedMax: 10_000,
   rejectionKindLifeMs: 7 * 24 * 3_600_000,
+  /** How many are discarded in one transaction, and after how long a call ends that has more to discard. */
   rejectionsPerDiscard: 10_000,
+  discardRejectionsMs: 30_000,
 
   // Uploads
 
@@ -192,6 +194,8 @@ export const limits = {
   changesKeptDays: 7,
   changeDaysAhead: 28,
   changesNumberedAtOnce: 1_000,
+  /** How many starts of PostgreSQL an organisation's log remembers; cursors from before them are too old. */
+  changeEpochsKept: 100,
   /** How often changes get their numbers where nobody reads them. */
   numberChangesIntervalMs: 10_000,
   /** How many rows of the log are looked at together, and for how long a page goes on looking. */
@@ -228,8 +232,8 @@ export const limits = {
   /** For how long it looks at how busy the process is. */
   reportLookMs: 200,
   reportOrganisationsPerRun: 1_000,
-  /** A statement that counts takes longer if one student has very many interactions. */
-  reportStatementMs: 30_000,
+  /** How long a step may take in all. It takes longer if one student has very many interactions. */
+  reportStepMs: 15_000,
   /** What the statements that count may sort and hash in memory. */
   reportSortMemory: '64MB',
   /** How long an organisation waits after its counting failed; each failure in a row doubles it, up to the maximum. */
@@ -286,8 +290,10 @@ export const limits = {
 
   // Maintenance
 
-  /** One for the lease, one for long chores and one for the others. */
-  maintenanceConnectionsMax: 3,
+  /** One for each long chore and one for the others, so none waits for another's statement. */
+  choreConnectionsMax: 4,
+  /** Separate, so the leader renews its lease however slow its chores are. */
+  leaseConnectionsMax: 1,
   maintenanceIntervalMs: 3_600_000,
   /** How soon a failed chore is retried. */
   maintenanceRetryMs: 60_000,

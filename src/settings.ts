@@ -65,7 +65,7 @@ export const settings = {
   otelServiceName: ['OTEL_SERVICE_NAME', text('`intake-server`'), 'what the traces call this service'],
   otelTracesSampler: [
     'OTEL_TRACES_SAMPLER',
-    text('those that the caller traces, and 1 % of the rest'),
+    text('those that a caller with a valid key traces, and 1 % of the rest'),
     'which requests are traced, such as `parentbased_traceidratio`, with the share in `OTEL_TRACES_SAMPLER_ARG`',
   ],
   redisUrl: [

@@ -32,6 +32,7 @@ const steps = [
   ['src/metrics'],
   ['src/traces'],
   ['src/postgres'],
+  ['src/signed-cursors.ts'],
   ['src/records'],
   ['src/bookkeeping'],
   ['src/receipts', 'src/rejections', 'src/changes'],
@@ -75,6 +76,13 @@ it('no import goes against the dependency direction', () => {
         .map((target) => `${file} -> ${target}`),
     );
   expect(wrong).toEqual([]);
+});
+
+it('the command writes to its terminal in one file alone, which escapes what comes from elsewhere', () => {
+  const writes = /\bconsole\.|process\.std(out|err)(?!\.(isTTY|columns|on)\b)/;
+  const commandFiles = clientSources.filter((file) => file.startsWith('client/src/command/'));
+  const writing = commandFiles.filter((file) => writes.test(readFileSync(resolve(root, file), 'utf8')));
+  expect(writing).toEqual(['client/src/command/terminal.ts']);
 });
 
 it("every folder's first file says what the folder is for", () => {

@@ -1,4 +1,4 @@
-import { errorOf, IntakeError } from './errors.ts';
+import { errorOf, IntakeError, isObject, unexpected } from './errors.ts';
 import { limits } from './limits.ts';
 import { wait } from './wait.ts';
 
@@ -68,7 +68,9 @@ export class Connection {
 
   /** The answer as a stream of bytes. */
   async open(call: Call): Promise<ReadableStream<Uint8Array>> {
-    return (await this.#exchange({ ...call, stream: true })).body as ReadableStream<Uint8Array>;
+    const { body } = await this.#exchange({ ...call, stream: true });
+    if (body instanceof ReadableStream) return body;
+    throw unexpected('The answer is not a stream of records');
   }
 
   async #exchange(call: Call): Promise<Answer> {
@@ -129,7 +131,11 @@ export class Connection {
       const isLines = headers.get('content-type')?.startsWith('application/x-ndjson');
       if (call.stream && response.ok && isLines) return { status, headers, body: response.body };
       const isJson = headers.get('content-type')?.startsWith('application/json');
-      const text = await response.text();
+      const text = await readText(response);
+      if (text === undefined) {
+        const message = `The answer of ${this.#origin} is longer than ${limits.answerBytesMax} bytes. Check the address.`;
+        return new IntakeError('unexpected_answer', message, status);
+      }
       return { status, headers, body: isJson ? JSON.parse(text) : text };
     } catch (error) {
       call.signal?.throwIfAborted();
@@ -148,9 +154,13 @@ interface Batch {
 
 /** The batches of an upload's or a replay's answer, whatever its status. */
 function batchesOf(answer: Answer | IntakeError): readonly Batch[] | undefined {
-  if (answer instanceof IntakeError || typeof answer.body !== 'object' || answer.body === null)
-    return undefined;
-  return (answer.body as { batches?: readonly Batch[] }).batches;
+  if (answer instanceof IntakeError || !isObject(answer.body)) return undefined;
+  const { batches } = answer.body;
+  return Array.isArray(batches) && batches.every(isBatch) ? batches : undefined;
+}
+
+function isBatch(value: unknown): value is Batch {
+  return isObject(value) && isObject(value.data);
 }
 
 /** Why an answer is not final: an error, or an upload with batches that are not stored. */
@@ -162,7 +172,7 @@ function errorIn(answer: Answer): IntakeError | undefined {
     return unstored && new IntakeError('internal', unstored.data.error, 500, requestId);
   }
   // A proxy may answer 200 with a page of its own.
-  const isGood = answer.status >= 200 && answer.status < 300 && typeof answer.body === 'object';
+  const isGood = answer.status >= 200 && answer.status < 300 && isObject(answer.body);
   return isGood ? undefined : errorOf(answer.status, requestId, answer.body);
 }
 
@@ -185,6 +195,25 @@ function queryOf(query: object = {}): string {
   return given.length === 0
     ? ''
     : `?${new URLSearchParams(given.map(([name, value]) => [name, String(value)]))}`;
+}
+
+/** Undefined if the answer is too long. */
+async function readText({ body }: Response): Promise<string | undefined> {
+  if (!body) return '';
+  const reader = body.getReader();
+  const decoder = new TextDecoder();
+  let text = '';
+  let bytes = 0;
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) return text + decoder.decode();
+    bytes += value.length;
+    if (bytes > limits.answerBytesMax) {
+      await reader.cancel();
+      return undefined;
+    }
+    text += decoder.decode(value, { stream: true });
+  }
 }
 
 /** fetch only says that it failed; the cause has the system's reason. */

@@ -30,16 +30,26 @@ export class IntakeError extends Error {
     this.status = status;
     this.requestId = requestId;
     this.permission = body.permission;
-    this.details = body.details ?? [];
+    this.details = Array.isArray(body.details) ? body.details.filter(isObject) : [];
   }
 }
 
 /** Makes the error of an answer, whether Intake or something in between sent it. */
 export function errorOf(status: number, requestId: string | null, body: unknown): IntakeError {
-  if (typeof body === 'object' && body !== null && 'code' in body && 'message' in body) {
-    const error = body as ServiceError;
-    return new IntakeError(error.code, error.message, status, requestId, error);
-  }
+  if (isServiceError(body)) return new IntakeError(body.code, body.message, status, requestId, body);
   const message = `Something other than Intake answered with status ${status}. Check the address and any proxy.`;
   return new IntakeError('unexpected_answer', message, status, requestId);
+}
+
+/** An answer that no Intake gives: the address leads elsewhere, or something in between changes answers. */
+export function unexpected(what: string): IntakeError {
+  return new IntakeError('unexpected_answer', `${what}. Check the address and any proxy.`);
+}
+
+export function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null;
+}
+
+function isServiceError(body: unknown): body is ServiceError {
+  return isObject(body) && typeof body.code === 'string' && typeof body.message === 'string';
 }

@@ -1,9 +1,11 @@
 import { Connection, type IntakeOptions } from './connection.ts';
+import { unexpected } from './errors.ts';
 import type { components, operations } from './generated/api.ts';
 import type { RecordOf, ResourceType, StoredRecordOf } from './generated/resources.ts';
 import { type Interaction, InteractionQueue, type NewInteraction } from './interaction-queue.ts';
-import { readPages } from './read-pages.ts';
+import { listIn, readAnswers, readPages } from './read-pages.ts';
 import { readRecords } from './read-records.ts';
+import { haveCounts } from './send-cuts.ts';
 import { type Records, Upload, type UploadOptions } from './upload.ts';
 
 type Schemas = components['schemas'];
@@ -86,37 +88,36 @@ class Rejections {
   /** How many there are of each type, code and field, the most frequent first. */
   async summary({ signal, ...query }: RejectionFilters & Signal = {}) {
     const path = '/v1/rejections/summary';
-    return (await this.#connection.request<Schemas['RejectionSummary']>({ path, query, signal })).rejections;
+    const answer = await this.#connection.request<Schemas['RejectionSummary']>({ path, query, signal });
+    return listIn<Schemas['RejectionSummary']['rejections'][number]>(answer, 'rejections');
   }
 
   /** Tries all that match again. Yields each answer of the service, which takes up to 50,000 at a time. */
   async *replay({
     signal,
-    ...filters
+    ...query
   }: RejectionFilters & Signal = {}): AsyncGenerator<Schemas['ReplayAnswer']> {
-    let cursor: string | undefined;
-    do {
-      const answer: Schemas['ReplayAnswer'] = await this.#connection.request({
-        method: 'POST',
-        path: '/v1/rejections/replay',
-        query: { ...filters, ...(cursor !== undefined && { cursor }) },
-        repeatable: false,
-        signal,
-      });
+    const call = { method: 'POST', path: '/v1/rejections/replay', repeatable: false } as const;
+    const answers = readAnswers<Schemas['ReplayAnswer']>(this.#connection, { ...call, query, signal });
+    for await (const answer of answers) {
+      if (!haveCounts(answer.batches)) throw unexpected('The replay was answered with something else');
       yield answer;
-      cursor = answer.next_cursor ?? undefined;
-    } while (cursor !== undefined);
+    }
   }
 
   /** Removes all that match, without a filter all there are. There is no other copy of them. */
-  discard({ signal, ...query }: RejectionFilters & Signal = {}): Promise<{ discarded: number }> {
-    return this.#connection.request({
-      method: 'DELETE',
-      path: '/v1/rejections',
-      query,
-      repeatable: false,
-      signal,
-    });
+  async discard({ signal, ...query }: RejectionFilters & Signal = {}): Promise<{ discarded: number }> {
+    for (let discarded = 0; ; ) {
+      const answer = await this.#connection.request<{ discarded: number; has_more?: boolean }>({
+        method: 'DELETE',
+        path: '/v1/rejections',
+        query,
+        repeatable: false,
+        signal,
+      });
+      discarded += answer.discarded;
+      if (!answer.has_more) return { discarded };
+    }
   }
 }
 
@@ -130,7 +131,8 @@ class Data {
 
   /** How many records and rejections there are of each type. */
   async overview({ signal }: Signal = {}) {
-    return (await this.#connection.request<Schemas['Overview']>({ path: '/v1/data', signal })).types;
+    const answer = await this.#connection.request<Schemas['Overview']>({ path: '/v1/data', signal });
+    return listIn<Schemas['Overview']['types'][number]>(answer, 'types');
   }
 
   get<T extends ResourceType>(type: T, id: string, { signal }: Signal = {}): Promise<StoredRecordOf[T]> {

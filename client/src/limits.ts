@@ -15,4 +15,10 @@ export const limits = {
   /** Browsers send at most 64 KiB of keepalive bodies at once, and an interaction takes about 500 bytes. */
   interactionsInFlightMax: 8,
   interactionsQueuedMax: 1_000,
+  /** Bytes of an answer that is read whole. The longest is that of a replay: 50,000 records that failed again. */
+  answerBytesMax: 64 * 1024 * 1024,
+  /** Characters of a line in a streamed answer. The service takes no record of more than 64 KiB. */
+  lineCharactersMax: 1024 * 1024,
+  /** A longer timeout makes timers fire at once. */
+  waitMaxMs: 2 ** 31 - 1,
 };

@@ -1,6 +1,6 @@
 import type { ByteLines } from './byte-lines.ts';
 import type { Connection } from './connection.ts';
-import { IntakeError } from './errors.ts';
+import { IntakeError, isObject, unexpected } from './errors.ts';
 import type { components } from './generated/api.ts';
 import type { ResourceType } from './generated/resources.ts';
 import { limits } from './limits.ts';
@@ -103,7 +103,7 @@ async function sendParts(
       headers: options.dryRun ? {} : { 'idempotency-key': options.key },
       signal: options.signal,
     });
-    return outcomeOf(answer);
+    return outcomeOf(answer, to - from);
   } catch (error) {
     // An operator may have set lower limits than the API description states.
     if (!isTooLarge(error)) throw error;
@@ -149,7 +149,9 @@ function joined(one: Outcome, two: Outcome, offset: number): Outcome {
   };
 }
 
-function outcomeOf({ request_id, batches }: UploadAnswer): Outcome {
+function outcomeOf(answer: UploadAnswer, sent: number): Outcome {
+  if (!isUploadAnswer(answer, sent)) throw unexpected('The upload was answered with something else');
+  const { request_id, batches } = answer;
   const failed = new Map<number, RecordProblem[]>();
   for (const { data } of batches) {
     for (const { index, field, code, message } of data.errors) {
@@ -164,6 +166,32 @@ function outcomeOf({ request_id, batches }: UploadAnswer): Outcome {
     failed: [...failed].map(([index, problems]) => ({ index, problems })).sort((a, b) => a.index - b.index),
     warnings: batches.flatMap(({ data }) => data.warnings),
   };
+}
+
+/** Counts are added up and indexes are looked up, so both have to be what they seem. */
+function isUploadAnswer({ batches }: UploadAnswer, sent: number): boolean {
+  return (
+    haveCounts(batches) &&
+    batches.every(
+      ({ data: { errors, warnings } }) =>
+        Array.isArray(errors) &&
+        errors.every((error) => Number.isInteger(error?.index) && error.index >= 0 && error.index < sent) &&
+        Array.isArray(warnings) &&
+        warnings.every(isObject),
+    )
+  );
+}
+
+/** Whether these are the batches of an answer, with the counts of each. */
+export function haveCounts(batches: readonly { readonly data: { readonly counts: Counts } }[]): boolean {
+  return (
+    Array.isArray(batches) &&
+    batches.every(
+      (batch) =>
+        isObject(batch?.data?.counts) &&
+        Object.values(addCounts(noCounts, batch.data.counts)).every(Number.isSafeInteger),
+    )
+  );
 }
 
 export function addCounts(one: Counts, two: Counts): Counts {

@@ -1,3 +1,5 @@
+// @module-tag full
+
 import { execFile } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -5,22 +7,20 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { gzipSync } from 'node:zlib';
-import { afterAll, beforeAll, beforeEach, expect, it, vi } from 'vitest';
-import { type BuiltServer, startBuiltServer } from '../../test/support/built-server.ts';
+import { beforeAll, beforeEach, expect, it, vi } from 'vitest';
+import { type SharedServer, sharedServer } from '../../test/support/built-server.ts';
 import { many, newShop } from '../../test/support/new-records.ts';
 import { Intake } from '../src/index.ts';
 import { mainFile, type Place, runIntake, startIntake } from './support/run-intake.ts';
 
-let server: BuiltServer;
+let server: SharedServer;
 let key: string;
 let intake: Intake;
 let place: Place;
 
 beforeAll(async () => {
-  server = await startBuiltServer();
+  server = await sharedServer();
 });
-
-afterAll(() => server.stop());
 
 // A command takes a second to start on a small machine.
 vi.setConfig({ testTimeout: 90_000 });
@@ -121,7 +121,7 @@ it('a disk that is full ends an upload, and --resume loses nothing', async () =>
   const full = await promisify(execFile)('bash', ['-c', command], place).catch((error) => error);
   expect(full).toMatchObject({ code: 2, stdout: '' });
   expect(full.stderr).toMatch(
-    /tags\.csv\.failed\.\w+ cannot be written: .*\nWhat was answered .* --resume to go on\.\n$/,
+    /tags\.csv\.failed\.\w+ cannot be written: .*\nWhat was answered .* --resume to continue\.\n$/,
   );
   const { exitCode, stdout } = await runIntake(place, 'upload', 'tags.csv', '--resume', '--json');
   expect(exitCode).toBe(1);

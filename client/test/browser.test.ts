@@ -1,10 +1,12 @@
+// @module-tag full
+
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import { type Browser, chromium } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type BuiltServer, startBuiltServer } from '../../test/support/built-server.ts';
+import { type SharedServer, sharedServer } from '../../test/support/built-server.ts';
 import { newShop } from '../../test/support/new-records.ts';
 import { Intake, type NewInteraction } from '../src/index.ts';
 
@@ -15,7 +17,7 @@ describe.skipIf(!existsSync(executablePath))(
   'the library in a browser (needs Debian’s chromium)',
   { timeout: 240_000 },
   () => {
-    let server: BuiltServer;
+    let server: SharedServer;
     let browser: Browser;
     let site: Server;
     let url: string;
@@ -25,7 +27,7 @@ describe.skipIf(!existsSync(executablePath))(
 
     /** A site with the library on it, which hands its own /user-interactions on to the service. */
     beforeAll(async () => {
-      server = await startBuiltServer();
+      server = await sharedServer();
       key = await server.createKey('browser');
       browser = await chromium.launch({
         executablePath,
@@ -68,7 +70,6 @@ describe.skipIf(!existsSync(executablePath))(
     afterAll(async () => {
       await browser?.close();
       site?.close();
-      await server?.stop();
     });
 
     it('records interactions, and sends those that wait when the page is left', async () => {

@@ -1,25 +1,25 @@
+// @module-tag full
+
 import { randomUUID } from 'node:crypto';
 import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, beforeAll, beforeEach, expect, it, onTestFinished, vi } from 'vitest';
-import { type BuiltServer, startBuiltServer } from '../../test/support/built-server.ts';
+import { beforeAll, beforeEach, expect, it, onTestFinished, vi } from 'vitest';
+import { type SharedServer, sharedServer } from '../../test/support/built-server.ts';
 import { many, newShop, newTransaction } from '../../test/support/new-records.ts';
 import { Intake } from '../src/index.ts';
 import { startHttpProxy } from './support/http-proxy.ts';
 import { feedIntake, type Place, runIntake, startIntake } from './support/run-intake.ts';
 
-let server: BuiltServer;
+let server: SharedServer;
 let key: string;
 let intake: Intake;
 let place: Place;
 
 beforeAll(async () => {
-  server = await startBuiltServer();
+  server = await sharedServer();
 });
-
-afterAll(() => server.stop());
 
 // A command takes a second to start on a small machine, and a test starts up to sixteen.
 vi.setConfig({ testTimeout: 240_000 });

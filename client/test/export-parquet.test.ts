@@ -1,10 +1,12 @@
+// @module-tag full
+
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { createWriteStream, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, it } from 'vitest';
-import { type BuiltServer, startBuiltServer } from '../../test/support/built-server.ts';
+import { beforeAll, expect, it } from 'vitest';
+import { type SharedServer, sharedServer } from '../../test/support/built-server.ts';
 import { newShop } from '../../test/support/new-records.ts';
 import { Intake } from '../src/index.ts';
 import { readAll } from './files/support.ts';
@@ -14,13 +16,11 @@ import { runIntake, startIntake } from './support/run-intake.ts';
 /** More of them show that memory is bounded: ROWS=1000000 npx vitest run client/test/export-parquet.test.ts */
 const rows = Number(process.env.ROWS ?? 25_000);
 
-let server: BuiltServer;
+let server: SharedServer;
 
 beforeAll(async () => {
-  server = await startBuiltServer();
+  server = await sharedServer();
 });
-
-afterAll(() => server.stop());
 
 it('an export as Parquet, uploaded again, changes nothing', async () => {
   const key = await server.createKey('parquet');

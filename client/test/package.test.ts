@@ -1,3 +1,5 @@
+// @module-tag full
+
 import { execFile } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -6,7 +8,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { publint } from 'publint';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { type BuiltServer, startBuiltServer } from '../../test/support/built-server.ts';
+import { type SharedServer, sharedServer } from '../../test/support/built-server.ts';
 
 const run = promisify(execFile);
 const client = fileURLToPath(new URL('..', import.meta.url));
@@ -15,12 +17,12 @@ const root = fileURLToPath(new URL('../..', import.meta.url));
 /** Node 20 where it is Debian's or its own package's. */
 const debianNode = '/usr/bin/node';
 
-let server: BuiltServer;
+let server: SharedServer;
 let folder: string;
 let tarball: string;
 
 beforeAll(async () => {
-  server = await startBuiltServer();
+  server = await sharedServer();
   folder = mkdtempSync(join(tmpdir(), 'intake-package-'));
   const { stdout } = await run('npm', ['pack', '--json', '--pack-destination', folder], { cwd: client });
   const packed = JSON.parse(stdout);
@@ -29,7 +31,6 @@ beforeAll(async () => {
 });
 
 afterAll(async () => {
-  await server.stop();
   rmSync(folder, { recursive: true });
 });
 

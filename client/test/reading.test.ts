@@ -1,21 +1,22 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, expect, it } from 'vitest';
-import { type BuiltServer, startBuiltServer } from '../../test/support/built-server.ts';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { beforeAll, expect, it } from 'vitest';
+import { type SharedServer, sharedServer } from '../../test/support/built-server.ts';
 import { many, newShop, newTag, newTransaction } from '../../test/support/new-records.ts';
 import { Intake, type NewInteraction } from '../src/index.ts';
 import { startHttpProxy } from './support/http-proxy.ts';
 
-let server: BuiltServer;
+let server: SharedServer;
 let key: string;
 let intake: Intake;
 
 beforeAll(async () => {
-  server = await startBuiltServer();
+  server = await sharedServer();
   key = await server.createKey('reading');
   intake = new Intake({ url: server.url, key });
 });
-
-afterAll(() => server.stop());
 
 async function collect<T>(items: AsyncIterable<T>): Promise<T[]> {
   const all: T[] = [];
@@ -90,6 +91,22 @@ it('summarises, lists, replays and discards rejections', async () => {
   expect(await collect(intake.rejections.replay())).toMatchObject([{ remaining: 1, next_cursor: null }]);
   expect(await intake.rejections.discard({ code: 'reference_not_found' })).toEqual({ discarded: 1 });
   expect(await intake.rejections.summary()).toEqual([]);
+});
+
+it('discards until there is no more, and counts all', async () => {
+  // The service takes half a minute before it has more; this one is out of time at once.
+  const left = [7, 5, 3];
+  const slow = createServer((request, response) => {
+    expect([request.method, request.url]).toEqual(['DELETE', '/v1/rejections?type=tags']);
+    const discarded = left.shift();
+    response.writeHead(200, { 'content-type': 'application/json' });
+    response.end(JSON.stringify({ discarded, has_more: left.length > 0 }));
+  }).listen(0, '127.0.0.1');
+  await once(slow, 'listening');
+  const { port } = slow.address() as AddressInfo;
+  const hurried = new Intake({ url: `http://127.0.0.1:${port}`, key });
+  expect(await hurried.rejections.discard({ type: 'tags' })).toEqual({ discarded: 15 });
+  slow.close();
 });
 
 it('records an interaction once, however often it is sent', async () => {

@@ -1,3 +1,5 @@
+// @module-tag full
+
 import { execFile, spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import {
@@ -16,7 +18,7 @@ import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { type BuiltServer, startBuiltServer } from '../../test/support/built-server.ts';
+import { type SharedServer, sharedServer } from '../../test/support/built-server.ts';
 import { many, newShop, newTransaction } from '../../test/support/new-records.ts';
 import { Intake } from '../src/index.ts';
 import { mainFile } from './support/run-intake.ts';
@@ -32,13 +34,13 @@ function blocksOf(kind: string): string[] {
   );
 }
 
-let server: BuiltServer;
+let server: SharedServer;
 let key: string;
 let intake: Intake;
 let folder: string;
 
 beforeAll(async () => {
-  server = await startBuiltServer();
+  server = await sharedServer();
   key = await server.createKey('recipes');
   intake = new Intake({ url: server.url, key });
   folder = mkdtempSync(join(tmpdir(), 'intake-recipes-'));
@@ -47,7 +49,6 @@ beforeAll(async () => {
 });
 
 afterAll(async () => {
-  await server.stop();
   rmSync(folder, { recursive: true });
 });
 

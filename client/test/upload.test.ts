@@ -1,23 +1,28 @@
+// @module-tag full
+
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, beforeAll, expect, it } from 'vitest';
-import { type BuiltServer, startBuiltServer } from '../../test/support/built-server.ts';
+import { beforeAll, expect, it } from 'vitest';
+import {
+  type BuiltServer,
+  type SharedServer,
+  sharedServer,
+  startBuiltServer,
+} from '../../test/support/built-server.ts';
 import { many, newShop, newTag, newTransaction } from '../../test/support/new-records.ts';
 import { Intake, IntakeError, type RecordOf } from '../src/index.ts';
 import { type Fate, type Seen, startHttpProxy } from './support/http-proxy.ts';
 
-let server: BuiltServer;
+let server: SharedServer;
 let key: string;
 
 beforeAll(async () => {
-  server = await startBuiltServer();
+  server = await sharedServer();
   key = await server.createKey('client');
 });
-
-afterAll(() => server.stop());
 
 async function through(fateOf: (seen: Seen, count: number) => Fate | Promise<Fate>, options = {}) {
   const proxy = await startHttpProxy(server.url, fateOf);
@@ -269,25 +274,6 @@ it('a consumer that leaves early ends the upload and closes its source', async (
     break;
   }
   expect(closed).toBe(true);
-});
-
-it('divides a request where the operator allows fewer records or bytes', async () => {
-  const small = await startBuiltServer({
-    DATABASE_URL: server.databaseUrl,
-    RECORDS_PER_REQUEST_MAX: '300',
-    BODY_BYTES_MAX: '65536',
-  });
-  const intake = new Intake({ url: small.url, key });
-  const tags: RecordOf['tags'][] = many(1_000, () => newTag());
-  tags[900] = newTag({ name: 7 }) as never;
-  tags[901] = newTag({ note: 'x'.repeat(70_000) });
-  const { counts, failed } = await intake.upload('tags', tags).finish();
-  expect(counts).toMatchObject({ received: 1_000, created: 998, failed: 2 });
-  expect(failed).toMatchObject([
-    { index: 900, record: tags[900], problems: [{ code: 'wrong_type' }] },
-    { index: 901, record: tags[901], problems: [{ code: 'record_too_large' }] },
-  ]);
-  await small.stop();
 });
 
 it('a dry run stores nothing', async () => {

@@ -1,3 +1,5 @@
+// @module-tag full
+
 import { execFile } from 'node:child_process';
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -5,7 +7,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { type BuiltServer, startBuiltServer } from '../../test/support/built-server.ts';
+import { type SharedServer, sharedServer } from '../../test/support/built-server.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const run = promisify(execFile);
@@ -15,12 +17,12 @@ const blocks = [...guide.matchAll(/^```(\w+)\n(.*?)^```$/gms)].map(([, kind = ''
   text,
 }));
 
-let server: BuiltServer;
+let server: SharedServer;
 let key: string;
 let folder: string;
 
 beforeAll(async () => {
-  server = await startBuiltServer();
+  server = await sharedServer();
   key = await server.createKey('guide');
   folder = mkdtempSync(join(tmpdir(), 'intake-guide-'));
   cpSync(join(root, 'examples'), join(folder, 'examples'), { recursive: true });
@@ -30,7 +32,6 @@ beforeAll(async () => {
 });
 
 afterAll(async () => {
-  await server.stop();
   rmSync(folder, { recursive: true });
 });
 

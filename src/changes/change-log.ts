@@ -1,8 +1,9 @@
+import { randomBytes } from 'node:crypto';
 import { limits } from '../limits.ts';
 import type { Client, Pool } from '../postgres/pool.ts';
 import { BeginAgain, expectRows, inTransaction, retryConflicts } from '../postgres/transactions.ts';
 import { uuidFloor } from '../registry/uuid-v7.ts';
-import { ChangeCursors } from './change-cursor.ts';
+import { type ChangeCursors, type Epoch, startOf } from './change-cursor.ts';
 
 /** How far the change log of an organisation reaches. */
 export interface LogState {
@@ -11,6 +12,7 @@ export interface LogState {
   readonly forgotten: number;
   /** Whether there are changes that have no number yet. */
   readonly hasUnnumbered: boolean;
+  readonly epochs: readonly Epoch[];
 }
 
 /** Lets the planner prune the partitions that were made ahead. */
@@ -20,14 +22,13 @@ export const beforeTomorrow = () => `change_id < '${uuidFloor(Date.now() + 24 * 
 export async function statesOf(
   pool: Pool,
   organisationIds: readonly string[],
-): Promise<Map<string, LogState>> {
+): Promise<Map<string, Pick<LogState, 'last' | 'hasUnnumbered'>>> {
   const { rows } = await pool.query<{
     organisation_id: string;
     last: string;
-    forgotten: string;
     has_unnumbered: boolean;
   }>(
-    `select t.organisation_id, coalesce(c.last_number, 0) as last, coalesce(c.forgotten_number, 0) as forgotten,
+    `select t.organisation_id, coalesce(c.last_number, 0) as last,
        exists (select from changes u where u.organisation_id = t.organisation_id and u.number is null
                and u.${beforeTomorrow()}) as has_unnumbered
      from tenants t left join change_counters c on c.organisation_id = t.organisation_id
@@ -35,16 +36,21 @@ export async function statesOf(
     [organisationIds],
   );
   return new Map(
-    rows.map(({ organisation_id, last, forgotten, has_unnumbered }) => [
+    rows.map(({ organisation_id, last, has_unnumbered }) => [
       organisation_id,
-      { last: Number(last), forgotten: Number(forgotten), hasUnnumbered: has_unnumbered },
+      { last: Number(last), hasUnnumbered: has_unnumbered },
     ]),
   );
 }
 
 export async function stateOf(pool: Pool, organisationId: string): Promise<LogState> {
-  const { rows } = await pool.query<{ last: string; forgotten: string; has_unnumbered: boolean }>(
-    `select coalesce(c.last_number, 0) as last, coalesce(c.forgotten_number, 0) as forgotten,
+  const { rows } = await pool.query<{
+    last: string;
+    forgotten: string;
+    epochs: Epoch[];
+    has_unnumbered: boolean;
+  }>(
+    `select coalesce(c.last_number, 0) as last, coalesce(c.forgotten_number, 0) as forgotten, coalesce(c.epochs, '[]') as epochs,
        exists (select from changes u where u.organisation_id = $1 and u.number is null
                and u.${beforeTomorrow()}) as has_unnumbered
      from tenants t left join change_counters c on c.organisation_id = $1
@@ -57,6 +63,7 @@ export async function stateOf(pool: Pool, organisationId: string): Promise<LogSt
     last: Number(state.last),
     forgotten: Number(state.forgotten),
     hasUnnumbered: state.has_unnumbered,
+    epochs: state.epochs,
   };
 }
 
@@ -72,7 +79,8 @@ export function numberChanges(
 ): Promise<{ readonly count: number; readonly last: number }> {
   return retryConflicts(() =>
     inTransaction(pool, async (client, sendLast) => {
-      const { last, ids } = await lockAndSelect(client, organisationId);
+      const { counter, ids } = await lockAndSelect(client, organisationId);
+      const last = Number(counter.last_number);
       if (ids.length === 0) return { count: 0, last };
       sendLast(async () => {
         const numbered = await client.query(
@@ -83,6 +91,8 @@ export function numberChanges(
         );
         expectRows(numbered, ids.length, 'changes to number');
       });
+      if (counter.server_started !== counter.server_now)
+        sendLast((end) => beginEpoch(end, organisationId, counter));
       sendLast(async () => {
         const counted = await client.query({
           name: 'count numbered changes',
@@ -96,16 +106,44 @@ export function numberChanges(
   );
 }
 
+interface Counter {
+  readonly last_number: string;
+  readonly forgotten_number: string;
+  readonly epochs: readonly Epoch[];
+  readonly server_started: string | null;
+  readonly server_now: string;
+}
+
+/**
+ * A standby that took over may lack the last numbers, and gives them again. So numbers of a server that was started at another
+ * time than the one before belong to a new epoch, and a reader that has read others under these numbers is detected. The start
+ * time also differs after a restore and, on Citus, when the shard has moved. Epochs of which everything is forgotten are left out.
+ */
+async function beginEpoch(client: Client, organisationId: string, counter: Counter): Promise<void> {
+  const { epochs, last_number, forgotten_number, server_now } = counter;
+  const kept = epochs.filter((_, at) => (epochs[at + 1]?.first ?? Infinity) > Number(forgotten_number));
+  // Random: two standbys that took over one after the other may both have begun a second epoch.
+  const begun = { id: randomBytes(4).toString('hex'), first: Number(last_number) + 1 };
+  const noted = await client.query(
+    'update change_counters set server_started = $2, epochs = $3 where organisation_id = $1',
+    [organisationId, server_now, JSON.stringify([...kept, begun].slice(-limits.changeEpochsKept))],
+  );
+  expectRows(noted, 1, 'the epoch of numbers');
+}
+
 /** Both statements are sent at once; PostgreSQL begins the second when the first has the lock. */
 async function lockAndSelect(
   client: Client,
   organisationId: string,
-): Promise<{ last: number; ids: readonly string[] }> {
+): Promise<{ counter: Counter; ids: readonly string[] }> {
   const ask = () =>
     Promise.all([
-      client.query<{ last_number: string }>({
+      client.query<Counter>({
         name: 'lock change counter',
-        text: 'select last_number from change_counters where organisation_id = $1 for update',
+        // Citus evaluates functions of a select on the worker that has the row, and those of an update on the coordinator.
+        text: `select last_number, forgotten_number, epochs, server_started,
+            extract(epoch from pg_postmaster_start_time())::text as server_now
+          from change_counters where organisation_id = $1 for update`,
         values: [organisationId],
       }),
       client.query<{ change_id: string }>(
@@ -125,13 +163,17 @@ async function lockAndSelect(
   }
   const [locked] = counter.rows;
   if (!locked) throw new BeginAgain('the counter of changes was not written');
-  return { last: Number(locked.last_number), ids: unnumbered.rows.map(({ change_id }) => change_id) };
+  return { counter: locked, ids: unnumbered.rows.map(({ change_id }) => change_id) };
 }
 
 /** A cursor behind everything that is committed now. */
-export async function freshCursor(pool: Pool, organisationId: string): Promise<string> {
-  const { last } = await numberAllChanges(pool, organisationId);
-  return new ChangeCursors(organisationId).write({ number: last + 1, offset: 0 });
+export async function freshCursor(
+  pool: Pool,
+  organisationId: string,
+  cursors: ChangeCursors,
+): Promise<string> {
+  const { last, epochs } = await numberAllChanges(pool, organisationId);
+  return cursors.write(startOf(last + 1, epochs));
 }
 
 /** Numbers every change that is committed now; returns the state afterwards. */

@@ -4,7 +4,17 @@ import { limits } from '../limits.ts';
 import { joinUuidRanges, uuidAt, uuidBytes } from '../postgres/binary/encoded-rows.ts';
 import type { Pool } from '../postgres/pool.ts';
 import { BeginAgain, retryConflicts } from '../postgres/transactions.ts';
-import { ChangeCursors, isBefore, notACursor, type Position } from './change-cursor.ts';
+import {
+  afterChange,
+  type ChangeCursors,
+  type Epoch,
+  epochOf,
+  isBefore,
+  isOfLog,
+  notACursor,
+  type Position,
+  startOf,
+} from './change-cursor.ts';
 import { beforeTomorrow, type LogState, numberChanges, stateOf } from './change-log.ts';
 
 /** Where the records are, and how many characters one of a type can have at most. */
@@ -18,13 +28,20 @@ export interface ChangesAsked {
   readonly organisationId: string;
   readonly types: ReadonlySet<string>;
   readonly records: RecordSource;
+  readonly cursors: ChangeCursors;
+}
+
+/** A change of a type that is asked for, as the log has it. */
+interface LoggedChange {
+  readonly number: number;
+  readonly epoch: string;
+  readonly type: string;
+  readonly size: number;
+  readonly ids: Buffer;
 }
 
 /** A part of a change: its ids from `start` on, before `end`. */
-interface Part {
-  readonly number: number;
-  readonly size: number;
-  readonly ids: Buffer;
+interface Part extends LoggedChange {
   readonly start: number;
   readonly end: number;
 }
@@ -35,32 +52,26 @@ interface Run {
   readonly parts: Part[];
 }
 
-/** A change of a type that is asked for, as the log has it. */
-interface LoggedChange {
-  readonly number: number;
-  readonly type: string;
-  readonly size: number;
-  readonly ids: Buffer;
-}
-
-/** Where to begin: at the cursor, or at the oldest change kept. Throws if the cursor's changes were dropped. */
+/** Where to begin: at the cursor, or at the oldest change kept. Throws if the feed cannot continue there. */
 export async function positionOf(
   pool: Pool,
-  organisationId: string,
+  { organisationId, cursors }: ChangesAsked,
   cursor: string | undefined,
 ): Promise<Position> {
+  const position = cursor === undefined ? undefined : cursors.read(cursor);
+  if (cursor !== undefined && !position)
+    throw new RequestError('invalid_request', { details: [{ field: 'after', ...notACursor }] });
   const state = await retryConflicts(() => stateOf(pool, organisationId));
-  if (cursor === undefined) return { number: state.forgotten + 1, offset: 0 };
-  const position = new ChangeCursors(organisationId).read(cursor);
-  if (!position) throw new RequestError('invalid_request', { details: [{ field: 'after', ...notACursor }] });
-  // A cursor beyond the last number comes from a server whose last commits were lost.
-  if (position.number > state.last + 1) throw new RequestError('cursor_too_old');
-  refuseForgotten(position, state);
+  if (!position) return startOf(state.forgotten + 1, state.epochs);
+  refuseGone(position, state);
   return position;
 }
 
-function refuseForgotten({ number }: Position, { forgotten }: LogState): void {
-  if (number <= forgotten) throw new RequestError('cursor_too_old');
+/** Throws if changes after the position were dropped, or if those before it were lost. */
+function refuseGone(position: Position, { forgotten, last, epochs }: LogState): void {
+  const { number } = position;
+  if (number <= forgotten || number > last + 1 || !isOfLog(position, epochs))
+    throw new RequestError('cursor_too_old');
 }
 
 /** The ids of a page. It is full at its limit, or earlier with types whose records can be long. */
@@ -93,18 +104,21 @@ export class ChangePage {
   }
 
   /** Adds as much of a change as there is room for, from `next` on and before `until`. */
-  add({ number, type, size, ids }: LoggedChange, until: Position): void {
+  add(change: LoggedChange, until: Position): void {
+    const { number, epoch, type, size } = change;
     const start = number === this.next.number ? this.next.offset : 0;
     const end = Math.min(
       size,
       start + this.#roomFor(type),
       number === until.number ? until.offset : Number.POSITIVE_INFINITY,
     );
-    this.next = end < size ? { number, offset: end } : { number: number + 1, offset: 0 };
+    if (!(0 <= start && start <= end && end <= size))
+      throw new Error(`ids ${start} to ${end} of a change that has ${size}`);
+    this.next = end < size ? { number, offset: end, size, epoch } : afterChange(change);
     const count = end - start;
     if (count === 0) return;
     const last = this.runs.at(-1);
-    const part = { number, size, ids, start, end };
+    const part = { ...change, start, end };
     if (last?.type === type) last.parts.push(part);
     else this.runs.push({ type, parts: [part] });
     this.count += count;
@@ -118,7 +132,7 @@ export class ChangePage {
   }
 }
 
-const never: Position = { number: Number.POSITIVE_INFINITY, offset: 0 };
+const never = startOf(Number.POSITIVE_INFINITY, []);
 
 /**
  * Goes along the log page by page. It looks at many rows of the log at once and keeps the ids for the next pages: on a busy
@@ -136,6 +150,8 @@ export class LogReader {
   #looked: LoggedChange[] = [];
   /** All that was asked for before this number is in `#looked`, or has been read. */
   #lookedTo: number;
+  /** As of the last look. */
+  #epochs: readonly Epoch[] = [];
 
   constructor(pool: Pool, asked: ChangesAsked, from: Position, idsPerLook: number) {
     this.#pool = pool;
@@ -159,7 +175,7 @@ export class LogReader {
     if (this.#next.number > this.#last) await this.#numberNew();
     while (!page.isFull && page.next.number <= this.#last && isBefore(page.next, until)) {
       if (this.#looked.length > 0) this.#fill(page, until);
-      else if (page.next.number < this.#lookedTo) page.next = { number: this.#lookedTo, offset: 0 };
+      else if (page.next.number < this.#lookedTo) page.next = startOf(this.#lookedTo, this.#epochs);
       else if (performance.now() < deadline) await this.#look(page.next);
       else break;
     }
@@ -173,6 +189,7 @@ export class LogReader {
   async #numberNew(): Promise<void> {
     const { organisationId } = this.#asked;
     const state = await stateOf(this.#pool, organisationId);
+    refuseGone(this.#next, state);
     this.#last = state.last;
     this.#hasUnnumbered = false;
     if (!state.hasUnnumbered) return;
@@ -184,7 +201,7 @@ export class LogReader {
   #fill(page: ChangePage, until: Position): void {
     let read = 0;
     for (const change of this.#looked) {
-      if (page.isFull || !isBefore({ number: change.number, offset: 0 }, until)) break;
+      if (page.isFull || !isBefore(startOf(change.number, this.#epochs), until)) break;
       page.add(change, until);
       if (page.next.number === change.number) break;
       read++;
@@ -193,31 +210,35 @@ export class LogReader {
     const [first] = this.#looked;
     if (page.isFull) return;
     // Skips what is not asked for.
-    const end = { number: first?.number ?? this.#lookedTo, offset: 0 };
+    const end = startOf(first?.number ?? this.#lookedTo, this.#epochs);
     if (isBefore(page.next, end)) page.next = end;
   }
 
   async #look(from: Position): Promise<void> {
-    const { rows, to } = await changesFrom(this.#pool, this.#asked, from, this.#last, this.#idsPerLook);
-    this.#looked = rows;
-    this.#lookedTo = to;
+    const look = await changesFrom(this.#pool, this.#asked, from, this.#last, this.#idsPerLook);
+    this.#looked = look.rows;
+    this.#lookedTo = look.to;
+    this.#epochs = look.epochs;
   }
 }
 
 /**
  * The log's rows from a position on that are asked for, as many as have `idsMax` ids together, and the number up to which
- * that is all. Numbers have no gaps: a row that is missing was dropped meanwhile.
+ * that is all. Numbers have no gaps: a row that is missing was dropped meanwhile. The epochs are read in the same statement:
+ * another server may answer the next one.
  */
 async function changesFrom(
   pool: Pool,
   { organisationId, types }: ChangesAsked,
-  { number, offset }: Position,
+  from: Position,
   last: number,
   idsMax: number,
-): Promise<{ rows: LoggedChange[]; to: number }> {
+): Promise<{ rows: LoggedChange[]; to: number; epochs: readonly Epoch[] }> {
+  const { number, offset } = from;
   const end = Math.min(last, number + limits.changesPerLook - 1);
-  const { rows } = await pool.query<{ number: string; type: string; size: number; ids: Buffer | null }>(
-    `select number, type, size, case when ids_before < $3 then array_send(ids) end as ids
+  const { rows } = await pool.query<LoggedRow>(
+    `select number, type, size, case when ids_before < $3 then array_send(ids) end as ids,
+       case when number = ${Math.trunc(number)} then (select epochs from change_counters where organisation_id = $1) end as epochs
      from (select number, type, size, case when type = any ($2::text[]) then ids end as ids,
              coalesce(sum(case when type = any ($2::text[]) then size end)
                over (order by number rows between unbounded preceding and 1 preceding), 0) as ids_before
@@ -227,17 +248,29 @@ async function changesFrom(
      order by number`,
     [organisationId, [...types], idsMax + offset],
   );
-  if (rows.length !== end - number + 1) {
-    refuseForgotten({ number, offset: 0 }, await stateOf(pool, organisationId));
+  const epochs = rows[0]?.epochs;
+  if (rows.length !== end - number + 1 || !epochs) {
+    refuseGone(from, await stateOf(pool, organisationId));
     throw new BeginAgain('a change that has a number was not read');
   }
+  if (!isOfLog(from, epochs)) throw new RequestError('cursor_too_old');
   const wanted: LoggedChange[] = [];
-  for (const row of rows) {
-    if (!types.has(row.type)) continue;
-    if (row.ids === null) return { rows: wanted, to: Number(row.number) };
-    wanted.push({ number: Number(row.number), type: row.type, size: row.size, ids: row.ids });
+  for (const { type, size, ids, number: text } of rows) {
+    if (!types.has(type)) continue;
+    const at = Number(text);
+    if (ids === null) return { rows: wanted, to: at, epochs };
+    wanted.push({ number: at, epoch: epochOf(epochs, at), type, size, ids });
   }
-  return { rows: wanted, to: end + 1 };
+  return { rows: wanted, to: end + 1, epochs };
+}
+
+interface LoggedRow {
+  readonly number: string;
+  readonly type: string;
+  readonly size: number;
+  readonly ids: Buffer | null;
+  /** Only in the first row. */
+  readonly epochs: readonly Epoch[] | null;
 }
 
 /**
@@ -256,26 +289,21 @@ export async function takePage(
 
 /** Reads the records of a run. A record that is no longer stored is reported as deleted. */
 async function takeRun(
-  { organisationId, records }: ChangesAsked,
+  { cursors, records }: ChangesAsked,
   { type, parts }: Run,
   take: (change: string) => void,
   onAnswer: () => void,
 ): Promise<void> {
-  const cursors = new ChangeCursors(organisationId);
-  const places = placesOf(parts);
+  const places = placesOf(parts, cursors);
   const [first] = parts;
   await records.read(type, joinUuidRanges(parts), (id, record) => {
-    const { part, at } = places.next().value as Place;
+    const { part, at, cursor } = places.next().value as Place;
     if (part === first && at === part.start) onAnswer();
     // With the cursor of another record, a reader that is cut off here would miss this one.
     if (id !== uuidAt(part.ids, at))
       throw new Error('records came in another order than they were asked for');
-    const { number, size } = part;
-    const after = at + 1 < size ? { number, offset: at + 1 } : { number: number + 1, offset: 0 };
     const deleted = record === 'null' || record.includes('"is_deleted":true');
-    take(
-      `{"cursor":"${cursors.write(after)}","type":"${type}","id":"${id}","deleted":${deleted},"record":${record}}`,
-    );
+    take(`{"cursor":"${cursor}","type":"${type}","id":"${id}","deleted":${deleted},"record":${record}}`);
   });
   if (!places.next().done) throw new BeginAgain('fewer records were read than were asked for');
 }
@@ -283,8 +311,16 @@ async function takeRun(
 interface Place {
   readonly part: Part;
   readonly at: number;
+  /** After this id. */
+  readonly cursor: string;
 }
 
-function* placesOf(parts: readonly Part[]): Generator<Place, undefined> {
-  for (const part of parts) for (let at = part.start; at < part.end; at++) yield { part, at };
+function* placesOf(parts: readonly Part[], cursors: ChangeCursors): Generator<Place, undefined> {
+  for (const part of parts) {
+    const within = part.size > 1 ? cursors.within(part) : undefined;
+    for (let at = part.start; at < part.end; at++) {
+      const isLast = at + 1 === part.size;
+      yield { part, at, cursor: within && !isLast ? within(at + 1) : cursors.write(afterChange(part)) };
+    }
+  }
 }

@@ -2,7 +2,7 @@ import { RequestError } from '../errors.ts';
 import { limits } from '../limits.ts';
 import type { Pool } from '../postgres/pool.ts';
 import { retryConflicts } from '../postgres/transactions.ts';
-import { ChangeCursors, type Position } from './change-cursor.ts';
+import type { Position } from './change-cursor.ts';
 import type { ChangeWatch } from './change-watch.ts';
 import type { ChangesAsked } from './read-changes.ts';
 
@@ -38,9 +38,8 @@ export async function* streamChanges(
   from: Position,
   reader: StreamReader,
 ): AsyncGenerator<Buffer> {
-  const { organisationId } = asked;
+  const { organisationId, cursors } = asked;
   const close = watch.open(organisationId);
-  const cursors = new ChangeCursors(organisationId);
   const endMs = performance.now() + limits.changeStreamMs;
   const group = watch.groups.join(pool, asked, from);
   let heardMs = Number.NEGATIVE_INFINITY;

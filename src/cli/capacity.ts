@@ -73,7 +73,8 @@ const connectionsPerProcess =
   connectionsForRequests +
   limits.interactionWritersMax +
   limits.keyConnectionsMax +
-  limits.maintenanceConnectionsMax +
+  limits.choreConnectionsMax +
+  limits.leaseConnectionsMax +
   1;
 const connectionsPerWorker = connectionsForRequests + limits.interactionWritersPerWorkerMax;
 

@@ -7,10 +7,11 @@ import { findApiKey } from '../keys/api-keys.ts';
 import { hashKey, keyIdOf } from '../keys/key-format.ts';
 import { allPermissions } from '../keys/permissions.ts';
 import { limits } from '../limits.ts';
-import { createOrganisation, issueKey } from '../operator/acts.ts';
+import { changeOrganisation, createOrganisation, issueKey } from '../operator/acts.ts';
 import { findOrganisation } from '../operator/organisations.ts';
 import { grantRoles } from '../operator/roles.ts';
 import { migrate } from '../postgres/migrate.ts';
+import { UnreleasedSchema } from '../postgres/migration-checksums.ts';
 import { createPool, type Pool } from '../postgres/pool.ts';
 import { resources } from '../registry/resources.ts';
 import { commandError, refuseArguments } from './help.ts';
@@ -42,7 +43,7 @@ export async function run(args: string[]): Promise<void> {
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => void stop());
   try {
     await createDatabase(postgres.url('postgres'));
-    await migrate(postgres.url('intake'), grantRoles);
+    await migrateFolder(postgres.url('intake'));
     const owner = readConfig({ DATABASE_URL: postgres.url('intake') }, { LOG_LEVEL: 'warn' });
     const pool = createPool(owner, () => {});
     const key = await demoKey(pool);
@@ -54,6 +55,17 @@ export async function run(args: string[]): Promise<void> {
   } catch (error) {
     await stop();
     throw error;
+  }
+}
+
+async function migrateFolder(url: string): Promise<void> {
+  try {
+    await migrate(url, grantRoles);
+  } catch (error) {
+    if (!(error instanceof UnreleasedSchema)) throw error;
+    throw commandError(
+      `the data in ${folder} comes from a version before 0.1.0, which cannot be upgraded; delete that folder and start again`,
+    );
   }
 }
 
@@ -81,6 +93,7 @@ async function demoKey(pool: Pool): Promise<string> {
   const organisation =
     (await createOrganisation(pool, by, slug, 'Demo')) ?? (await findOrganisation(pool, slug));
   if (!organisation) throw new Error('the demo organisation was neither made nor found');
+  await changeOrganisation(pool, by, slug, { recommendations_report: true });
   const kept = existsSync(file) ? readFileSync(file, 'utf8') : undefined;
   if (kept && (await isInUse(pool, kept))) return kept;
   const { organisation_id: organisationId } = organisation;

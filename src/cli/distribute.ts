@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util';
 import { limits } from '../limits.ts';
-import { boundAnalysts, distributionSteps, refuseDistribution, waitForTurn } from '../operator/distribute.ts';
+import { distributionSteps, refuseDistribution, waitForTurn } from '../operator/distribute.ts';
 import { onCoordinator } from './coordinator.ts';
 import { commandError } from './help.ts';
 
@@ -19,11 +19,6 @@ export async function run(args: string[]): Promise<void> {
       console.log(`${step};`);
       if (!values['dry-run']) await coordinator.query(step);
     }
-    const bound = await boundAnalysts(coordinator);
-    if (bound.length > 0)
-      console.log(
-        `-- ${bound.join(', ')}: bound to one organisation, which a cluster refuses; see "On Citus" in docs/analytics.md`,
-      );
     if (steps.length === 0) console.log('The tables were distributed already.');
     else if (!values['dry-run'])
       console.log(

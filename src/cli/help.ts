@@ -8,7 +8,7 @@ Usage: intake-server <command> [options]   (in a checkout: node dist/main.js <co
 Commands
   serve           serve the API
   migrate         bring the database schema up to date
-  organisations   create, list, suspend, resume and limit organisations
+  organisations   create, list, suspend, resume and limit organisations, and switch their report
   keys            issue, list, rotate and revoke API keys
   audit           show who did what to organisations and keys
   plan            reckon how many machines, processes and disks a size takes
@@ -35,8 +35,8 @@ a port of its own.
   migrate: `intake-server migrate
 
 Runs the migrations that the database has not had, as the owner of the tables, makes the views for analysts, and grants the
-roles intake_serve, intake_admin, intake_read and intake_read_all what they need. Safe to run again, and by several at once.
-Not through a pooler.
+roles intake_serve, intake_admin and intake_read_all what they need. Safe to run again, and by several at once. Not through
+a pooler.
 
   DATABASE_URL=postgres://intake:change-me@localhost/intake intake-server migrate`,
   organisations: `intake-server organisations create <slug> [--name <name>]
@@ -45,13 +45,16 @@ intake-server organisations suspend <slug>
 intake-server organisations resume <slug>
 intake-server organisations limit <slug> [--requests-per-second <n>] [--interactions-per-second <n>]
     [--records-per-second <n>] [--bytes-in-flight <n>] [--json]
+intake-server organisations set-report <slug> on|off
 
 suspend refuses all keys of an organisation with 403, resume ends that. limit sets limits of its own, shows them, and
-takes "default" to go back to the settings of the service. All of it reaches every process within 5 seconds.
+takes "default" to go back to the settings of the service. All of it reaches every process within 5 seconds. set-report switches
+the report on recommendations, which is off by default.
 
   intake-server organisations create acme --name "Acme Student Discounts"
   intake-server organisations list
   intake-server organisations limit acme --records-per-second 100000
+  intake-server organisations set-report acme on
   intake-server organisations suspend acme`,
   keys: `intake-server keys issue --organisation <slug> [--scope <permission>]... [--label <text>] [--expires <when>] [--json]
 intake-server keys list [--organisation <slug>] [--json]

@@ -21,9 +21,10 @@ export async function run(args: string[]): Promise<void> {
   console.log(applied.length > 0 ? 'The schema is up to date.' : 'The schema was up to date already.');
   await distributeNew();
   for (const role of missingRoles) {
-    const purpose = role.startsWith('intake_read')
-      ? 'For analysts to read the database'
-      : 'To serve with no more rights than needed';
+    const purpose =
+      role === 'intake_read_all'
+        ? 'For analysts to read the database'
+        : 'To serve with no more rights than needed';
     console.log(
       `The role ${role} does not exist, and this one may not create it. ${purpose}, let a superuser run: ` +
         `create role ${role}; and then run migrate again.`,

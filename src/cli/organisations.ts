@@ -17,8 +17,9 @@ export async function run([action, ...args]: string[]): Promise<void> {
   if (action === 'list') return list(args);
   if (action === 'suspend' || action === 'resume') return suspend(args, action);
   if (action === 'limit') return limit(args);
+  if (action === 'set-report') return setReport(args);
   throw commandError(
-    'organisations takes create, list, suspend, resume or limit; intake-server organisations --help shows how',
+    'organisations takes create, list, suspend, resume, limit or set-report; intake-server organisations --help shows how',
   );
 }
 
@@ -97,6 +98,19 @@ function readLimit(name: OrganisationLimit, value: string): number | null {
   if (read >= minimum && read <= maximum) return read;
   throw commandError(
     `--${flagOf(name)} must be a whole number from ${minimum} to ${maximum}, or default; not "${value}"`,
+  );
+}
+
+async function setReport(args: string[]): Promise<void> {
+  const { positionals } = parseArgs({ args, allowPositionals: true, options: {} });
+  const [slug, state, ...rest] = positionals;
+  if (slug === undefined || (state !== 'on' && state !== 'off') || rest.length > 0)
+    throw commandError('give a slug, and on or off: organisations set-report acme on');
+  await change(slug, { recommendations_report: state === 'on' });
+  console.log(
+    state === 'on'
+      ? `Switched the report of ${slug} on: what is stored is counted from now on, and as_of in the report shows how far.`
+      : `Switched the report of ${slug} off: nothing more is counted, and the report answers 409. Undo it with organisations set-report ${slug} on`,
   );
 }
 

@@ -16,6 +16,7 @@ import { Readiness } from '../postgres/readiness.ts';
 import { SharedPool } from '../postgres/shared-pool.ts';
 import { StallWatch } from '../postgres/stall-watch.ts';
 import type { StatementEvents } from '../postgres/timed-statements.ts';
+import { SignedCursors } from '../signed-cursors.ts';
 import type { Traces } from '../traces/traces.ts';
 import { UploadChecker } from '../uploads/read/upload-checker.ts';
 
@@ -53,7 +54,11 @@ export function createParts(
   );
   const writer = new InteractionWriter(writerPools, (rows) => metrics?.flushed(rows), traces);
   const checker = new UploadChecker();
-  const keys = new KnownKeys(keyPool, () => writer.forgetKnown());
+  const cursors = new SignedCursors(keyPool);
+  const keys = new KnownKeys(keyPool, () => {
+    writer.forgetKnown();
+    cursors.forget();
+  });
   const pools = new NodePools(
     pool,
     owners,
@@ -81,6 +86,7 @@ export function createParts(
     bytesInFlight: new BytesInFlight(config),
     writer,
     checker,
+    cursors,
     // Whose change it is will be known only when it is found.
     changeWatch: new ChangeWatch(sharedPool.for('')),
     readiness,

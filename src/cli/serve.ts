@@ -175,11 +175,15 @@ function startBackground(
       () => reachability.succeeded('keys'),
     ),
   );
-  const pool = createPool({ ...config, databaseConnectionsMax: limits.maintenanceConnectionsMax }, () => {});
+  const pool = createPool({ ...config, databaseConnectionsMax: limits.choreConnectionsMax }, () => {});
   onStop(() => pool.end());
+  const databaseTimeoutMs = Math.min(config.databaseTimeoutMs, limits.leaseRenewMs);
+  const ofLease = { ...config, databaseConnectionsMax: limits.leaseConnectionsMax, databaseTimeoutMs };
+  const leasePool = createPool(ofLease, () => {});
+  onStop(() => leasePool.end());
   const chores = choresOf(pool, config);
   if (metrics) chores.push(...counting(pool, (state) => metrics.counted(state)));
-  const maintenance = startMaintenance(pool, chores, {
+  const maintenance = startMaintenance(leasePool, chores, {
     elected: () => log.info('this process does the maintenance from now on'),
     held: () => reachability.succeeded('election'),
     done: (chore) => metrics?.choreDone(chore),
@@ -347,7 +351,7 @@ function connectionsOf({ databaseConnectionsMax }: Config): Record<string, numbe
     requests: databaseConnectionsMax,
     interactions: limits.interactionWritersMax,
     keys: limits.keyConnectionsMax,
-    maintenance: limits.maintenanceConnectionsMax,
+    maintenance: limits.choreConnectionsMax + limits.leaseConnectionsMax,
     readiness: 1,
   };
 }

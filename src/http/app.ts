@@ -10,7 +10,7 @@ import type { Counted, LimitHeaders } from '../keys/request-limits.ts';
 import { limits } from '../limits.ts';
 import type { Metrics } from '../metrics/metrics.ts';
 import { type Step, untraced } from '../traces/step.ts';
-import type { RequestTrace, Traces } from '../traces/traces.ts';
+import type { Began, RequestTrace, Traces } from '../traces/traces.ts';
 import { isJsonLines, jsonLines } from './accept.ts';
 import { describeAdminApi } from './admin/description.ts';
 import { adminOperations } from './admin/operations.ts';
@@ -164,20 +164,24 @@ function addHooks<P extends BuildParts>(app: FastifyInstance, { parts, admit }: 
     connections.begin(socket, reply.raw);
     const line = beginLine(request, parts.config.trustedProxy.length > 0);
     request.line = line;
-    if (parts.traces) beginTrace(request, parts.traces);
     reply.headers({ 'x-request-id': request.id, ...securityHeaders });
     // The previous answer on this connection says `connection: close`.
     if (isBehindLast) throw new RequestError('shutting_down', { headers: { connection: 'close' } });
     // A proxy may send a request before it learns that this process is stopping.
     if (closing) reply.header('connection', 'close');
+    let hasKey = false;
     const seen: Seen = {
       principal: ({ organisationId, keyId }) => {
+        hasKey = true;
         line.organisation_id = organisationId;
         line.key_id = keyId;
       },
       limits: (headers) => void reply.headers({ ...headers }),
     };
-    const admitted = await stepOf(request)('admit', () => admit(request, seen));
+    const began = { epochMs: Date.now(), monotonicMs: performance.now() };
+    const admitted = await admit(request, seen).finally(() => {
+      if (parts.traces) beginTrace(request, parts.traces, hasKey, began);
+    });
     request.passed = { ...admitted, holding: parts.bytesInFlight.hold(admitted.principal ?? nobody) };
     normaliseEncoding(request);
   });
@@ -193,17 +197,22 @@ function addHooks<P extends BuildParts>(app: FastifyInstance, { parts, admit }: 
 /** The framework's logger is pino's, but its type leaves this method out. */
 type BoundLogger = FastifyBaseLogger & { setBindings(bindings: object): void };
 
-/** Spans are named by the route's pattern, never by the address. */
-function beginTrace(request: FastifyRequest, traces: Traces): void {
+/**
+ * Spans are named by the route's pattern, never by the address. Without a valid key the caller's `traceparent` is ignored:
+ * anyone could fill the collector with it.
+ */
+function beginTrace(request: FastifyRequest, traces: Traces, hasKey: boolean, began: Began): void {
   const { operation } = request.routeOptions.config;
   const route = operation?.path ?? 'none';
   const name = operation ? `${operation.method} ${route}` : 'none';
-  request.trace = traces.beginRequest(name, request.headers.traceparent, {
+  const attributes = {
     'http.request.method': request.method,
     'http.route': route,
     'intake.operation_id': operation?.id ?? 'none',
     'intake.request_id': request.id,
-  });
+  };
+  const traceparent = hasKey ? request.headers.traceparent : undefined;
+  request.trace = traces.beginRequest(name, traceparent, attributes, began);
   const traceId = request.trace?.traceId;
   if (traceId !== undefined) (request.log as BoundLogger).setBindings({ trace_id: traceId });
 }
@@ -273,9 +282,9 @@ function addRoute<P>(app: FastifyInstance, operation: Operation<P>, parts: P): v
           request.line.counts = answer.counts;
           request.line.dry_run = query.dry_run === true ? true : undefined;
         }
-        if (answer.isLive) delete request.headers['accept-encoding'];
         const { sent, bytes } = await sendable(answer, request, reply);
         holdAnswer(request, reply, holding, bytes);
+        if (answer.isLive) keepUnbuffered(request, reply);
         return reply
           .code(answer.status)
           .type('application/json; charset=utf-8')
@@ -287,6 +296,12 @@ function addRoute<P>(app: FastifyInstance, operation: Operation<P>, parts: P): v
       }
     },
   });
+}
+
+/** Compression would hold lines back, and so would nginx, which by default sends nothing on until a buffer is full. */
+function keepUnbuffered(request: FastifyRequest, reply: FastifyReply): void {
+  delete request.headers['accept-encoding'];
+  reply.header('x-accel-buffering', 'no');
 }
 
 /**

@@ -1,48 +1,51 @@
 // maintenance/: everything that runs in the background, by one elected process.
 
 import { dropOldChanges, ensureChangePartitions, numberForAll } from '../changes/old-changes.ts';
+import type { Config } from '../config.ts';
 import { purgeIdempotencyKeys } from '../interactions/idempotency-keys.ts';
 import { daysAhead, ensurePartitions, indexPartitions } from '../interactions/interaction-partitions.ts';
 import { limits } from '../limits.ts';
+import type { Counted } from '../metrics/metrics.ts';
 import type { Pool } from '../postgres/pool.ts';
 import { dropWeeklyPartitions, ensureWeeklyPartitions } from '../receipts/weekly-partitions.ts';
 import { rollUpCounts } from '../records/record-counts.ts';
 import { purgeKinds, purgeRejections } from '../rejections/purge-rejections.ts';
 import { countAllRejections } from '../rejections/rejection-kinds.ts';
 import { ReportKeeper } from '../reports/keep-report.ts';
+import { reportLagMs } from '../reports/report-lag.ts';
 import type { Chore } from './maintenance.ts';
 
 /** Counts for the leader's metrics, over all organisations. */
-export function counting(
-  pool: Pool,
-  tell: (state: { readonly rejectionsOpen?: number; readonly partitionsAheadDays?: number }) => void,
-): Chore[] {
+export function counting(pool: Pool, report: (state: Counted) => void): Chore[] {
   return [
     {
       name: 'count rejections',
       // It reads a few rows per organisation.
       everyMs: limits.maintenanceIntervalMs,
-      run: async () => tell({ rejectionsOpen: await countAllRejections(pool) }),
+      run: async () => report({ rejectionsOpen: await countAllRejections(pool) }),
     },
     {
       name: 'count partitions ahead',
       // It reads one row, and an alert must not last an hour after the partitions were made.
       everyMs: limits.maintenanceRetryMs,
-      run: async () => tell({ partitionsAheadDays: await daysAhead(pool) }),
+      run: async () => report({ partitionsAheadDays: await daysAhead(pool) }),
+    },
+    {
+      name: 'measure the report',
+      everyMs: limits.reportIntervalMs,
+      run: async () => report({ reportLagSeconds: (await reportLagMs(pool)) / 1_000 }),
     },
   ];
 }
 
-/** How long maintenance keeps receipts and the change log. */
-export interface Kept {
-  readonly receiptsKeptDays: number;
-  readonly changesKeptDays: number;
-}
+/** The settings that maintenance needs: how long receipts and changes are kept, and a statement may take. */
+export type MaintenanceConfig = Pick<Config, 'receiptsKeptDays' | 'changesKeptDays' | 'databaseTimeoutMs'>;
 
 /** Everything that runs in the background. */
-export function choresOf(pool: Pool, { receiptsKeptDays: daysKept, changesKeptDays }: Kept): Chore[] {
+export function choresOf(pool: Pool, config: MaintenanceConfig): Chore[] {
+  const { receiptsKeptDays: daysKept, changesKeptDays } = config;
   const hourly = limits.maintenanceIntervalMs;
-  const reportKeeper = new ReportKeeper(pool);
+  const reportKeeper = new ReportKeeper(pool, config);
   const forgottenBefore = () => new Date(Date.now() - limits.idempotencyKeyLifeMs);
   return [
     {

@@ -26,9 +26,16 @@ export interface Maintenance {
   stop(): Promise<void>;
 }
 
-/** Runs the chores while this process is the leader, long ones beside the others. */
-export function startMaintenance(pool: Pool, chores: readonly Chore[], log: MaintenanceLog): Maintenance {
-  const lease = new Lease(pool, 'maintenance');
+/**
+ * Runs the chores while this process is the leader, long ones beside the others. The lease has a pool that no chore uses:
+ * otherwise slow chores could keep it from being renewed.
+ */
+export function startMaintenance(
+  leasePool: Pool,
+  chores: readonly Chore[],
+  log: MaintenanceLog,
+): Maintenance {
+  const lease = new Lease(leasePool, 'maintenance');
   const stopping = new AbortController();
   const running = Promise.all([
     keepLease(lease, log, stopping.signal),

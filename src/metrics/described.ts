@@ -92,6 +92,10 @@ export const described = {
     'Days for which there are partitions of interactions, as the leader last saw.',
   ),
   rejectionsOpen: gauge('rejections_open', 'Rejections of all organisations, as the leader last counted.'),
+  reportLag: gauge(
+    'report_lag_seconds',
+    'Age of the oldest change that a report on recommendations has not counted, as the leader last saw.',
+  ),
   certificateExpires: gauge('certificate_expiry_timestamp_seconds', 'When the TLS certificate expires.'),
 } as const satisfies Record<string, DescribedMetric>;
 

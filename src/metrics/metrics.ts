@@ -42,6 +42,13 @@ export interface AnsweredRequest {
   readonly counts: object | undefined;
 }
 
+/** What the leader counts, over all organisations. */
+export interface Counted {
+  readonly rejectionsOpen?: number;
+  readonly partitionsAheadDays?: number;
+  readonly reportLagSeconds?: number;
+}
+
 type Label = string | number;
 
 export class Metrics {
@@ -94,10 +101,10 @@ export class Metrics {
     this.#count(described.choreFailures, 1, chore);
   }
 
-  counted(state: { readonly rejectionsOpen?: number; readonly partitionsAheadDays?: number }): void {
-    const { rejectionsOpen, partitionsAheadDays } = state;
+  counted({ rejectionsOpen, partitionsAheadDays, reportLagSeconds }: Counted): void {
     if (rejectionsOpen !== undefined) this.#set(described.rejectionsOpen, rejectionsOpen);
     if (partitionsAheadDays !== undefined) this.#set(described.partitionsAhead, partitionsAheadDays);
+    if (reportLagSeconds !== undefined) this.#set(described.reportLag, reportLagSeconds);
   }
 
   /** In Prometheus' text format. */

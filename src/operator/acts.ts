@@ -74,12 +74,15 @@ export async function changeOrganisation(
 
 /** The audit entries for a change; none if nothing changed. */
 function actsOf(old: Organisation, changed: Organisation): [act: string, details: Record<string, unknown>][] {
-  const { name, suspended_at, organisation_id: _, slug: __, created_at: ___, ...limits } = changed;
+  const { name, suspended_at, recommendations_report, organisation_id, slug, created_at, ...limits } =
+    changed;
   const acts: [string, Record<string, unknown>][] = [];
   if (name !== old.name) acts.push(['organisation.rename', { name }]);
   if ((suspended_at === null) !== (old.suspended_at === null)) {
     acts.push([suspended_at === null ? 'organisation.resume' : 'organisation.suspend', {}]);
   }
+  if (recommendations_report !== old.recommendations_report)
+    acts.push(['organisation.report', { recommendations_report }]);
   const entries = Object.entries(limits).filter(
     ([limit, value]) => value !== old[limit as keyof Organisation],
   );

@@ -218,19 +218,7 @@ export const views: readonly View[] = [
   freshness,
 ];
 
-/**
- * The schemas, and the rows that their views show. The security barrier keeps an analyst's own expressions, such as a
- * function or a division by zero, from running on rows that the filter hides. The organisation is a scalar subquery,
- * which PostgreSQL runs once and uses like a constant in an index; a function would run for every row.
- */
-const schemas = [
-  {
-    schema: 'analytics',
-    options: 'with (security_barrier)',
-    where: 'where r.organisation_id = (select organisation_id from public.analyst_organisation)',
-  },
-  { schema: 'analytics_all', options: '', where: '' },
-];
+const schema = 'analytics_all';
 
 const literal = (text: string) => `'${text.replaceAll("'", "''")}'`;
 
@@ -240,23 +228,21 @@ const literal = (text: string) => `'${text.replaceAll("'", "''")}'`;
  */
 function statementsOf({ name, about, columns, from }: View): string[] {
   const selected = columns.map((column) => `${column.value} as ${quote(column.name)}`).join(', ');
-  return schemas.flatMap(({ schema, options, where }) => {
-    const view = `view ${schema}.${quote(name)}`;
-    const definition = `${view} ${options} as select ${selected} from ${from} ${where}`;
-    return [
-      `do $do$ begin
-        create or replace ${definition};
-      exception when invalid_table_definition then
-        drop ${view};
-        create ${definition};
-      end $do$`,
-      `comment on ${view} is ${literal(about)}`,
-      ...columns.map(
-        (column) =>
-          `comment on column ${schema}.${quote(name)}.${quote(column.name)} is ${literal(column.about)}`,
-      ),
-    ];
-  });
+  const view = `view ${schema}.${quote(name)}`;
+  const definition = `${view} as select ${selected} from ${from}`;
+  return [
+    `do $do$ begin
+      create or replace ${definition};
+    exception when invalid_table_definition then
+      drop ${view};
+      create ${definition};
+    end $do$`,
+    `comment on ${view} is ${literal(about)}`,
+    ...columns.map(
+      (column) =>
+        `comment on column ${schema}.${quote(name)}.${quote(column.name)} is ${literal(column.about)}`,
+    ),
+  ];
 }
 
 /**
@@ -267,16 +253,15 @@ export async function makeViews(client: Client): Promise<void> {
   const statements = views.flatMap(statementsOf);
   const mark = `views for analysts, ${createHash('sha256').update(statements.join('\n')).digest('hex')}`;
   const { rows } = await client.query<{ mark: string | null; names: string[] }>(
-    `select obj_description('analytics'::regnamespace, 'pg_namespace') as mark,
-       array(select format('%I.%I', schemaname, viewname) from pg_views
-             where schemaname in ('analytics', 'analytics_all')) as names`,
+    `select obj_description('${schema}'::regnamespace, 'pg_namespace') as mark,
+       array(select viewname::text from pg_views where schemaname = '${schema}') as names`,
   );
-  const wanted = schemas.flatMap(({ schema }) => views.map(({ name }) => `${schema}.${name}`));
   const names = rows[0]?.names ?? [];
+  const wanted = views.map(({ name }) => name);
   if (rows[0]?.mark === mark && wanted.every((name) => names.includes(name))) return;
   await client.query(`set local lock_timeout = '3s'`);
   for (const name of names.filter((found) => !wanted.includes(found)))
-    await client.query(`drop view ${name}`);
+    await client.query(`drop view ${schema}.${quote(name)}`);
   await client.query(statements.join(';\n'));
-  await client.query(`comment on schema analytics is ${literal(mark)}`);
+  await client.query(`comment on schema ${schema} is ${literal(mark)}`);
 }

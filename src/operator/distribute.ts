@@ -15,7 +15,7 @@ export interface Coordinator {
 }
 
 /** Tables with an organisation's id that stay on the coordinator: they are read before the organisation is known. */
-const local = ['organisations', 'api_keys', 'audit_log', 'analysts'];
+const local = ['organisations', 'api_keys', 'audit_log'];
 
 /** Older processes use `organisations` where statements on Citus must use `tenants`. */
 const oldestCode = 13;
@@ -64,12 +64,6 @@ export async function distributionSteps(
     remaining.map(({ name }) => name),
   );
   return [...steps, ...left.map((name) => `select truncate_local_data_after_distributing_table('${name}')`)];
-}
-
-/** Logins of analysts that see nothing on a cluster: Citus reads the tables of a view with the rights of who asks. */
-export async function boundAnalysts(coordinator: Coordinator): Promise<string[]> {
-  const { rows } = await coordinator.query<{ login: string }>('select login::text from analysts order by 1');
-  return rows.map(({ login }) => login);
 }
 
 /** The tables, distributed or about to be, that have rows on the coordinator, partitions included. */

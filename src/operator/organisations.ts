@@ -9,11 +9,13 @@ export interface Organisation extends OrganisationLimits {
   readonly name: string;
   readonly created_at: string;
   readonly suspended_at: string | null;
+  /** Whether the report on recommendations is switched on. */
+  readonly recommendations_report: boolean;
 }
 
 const columns = `organisation_id, slug, name, ${isoTime('created_at')} as created_at,
   ${isoTime('suspended_at')} as suspended_at, requests_per_second_max, interactions_per_second_max,
-  records_per_second_max, bytes_in_flight_max`;
+  records_per_second_max, bytes_in_flight_max, recommendations_report`;
 
 /** Undefined if the slug is taken. */
 export async function insertOrganisation(
@@ -66,7 +68,7 @@ export async function updateOrganisation(
   const { rows } = await client.query<Organisation>(
     `update organisations set name = $2, suspended_at = case when $3 then coalesce(suspended_at, now()) end,
        requests_per_second_max = $4, interactions_per_second_max = $5, records_per_second_max = $6,
-       bytes_in_flight_max = $7
+       bytes_in_flight_max = $7, recommendations_report = $8
      where organisation_id = $1 returning ${columns}`,
     [
       organisation.organisation_id,
@@ -76,6 +78,7 @@ export async function updateOrganisation(
       organisation.interactions_per_second_max,
       organisation.records_per_second_max,
       organisation.bytes_in_flight_max,
+      organisation.recommendations_report,
     ],
   );
   return rows[0] as Organisation;

@@ -11,8 +11,8 @@ const grants: Readonly<Record<string, readonly string[]>> = {
   intake_serve: [
     'usage on schema public',
     'select on tenants',
-    // For the previous version, which runs beside this one during an upgrade.
-    'select (organisation_id) on organisations',
+    // Which organisations the report is counted for.
+    'select (organisation_id, recommendations_report) on organisations',
     ...resourceTypes.map((type) => `select, insert, update on ${tableOf(type).name}`),
     'select, insert on interactions, receipt_batches',
     'select, insert, update on receipts, record_counts, changes, change_counters',
@@ -22,7 +22,7 @@ const grants: Readonly<Record<string, readonly string[]>> = {
        on interaction_idempotency_keys, upload_idempotency_keys, rejections, rejection_kinds, report_transactions`,
     'select, insert, update on report_progress, report_sums',
     'select, insert on report_interactions, report_visits',
-    'select on interaction_partitions, schema_migrations, schema_compatibility',
+    'select on interaction_partitions, schema_migrations, schema_compatibility, cursor_key',
     `execute on function find_api_key, changed_api_keys, note_api_keys_used, keys_can_be_trusted, ensure_interaction_partitions,
        index_interaction_partition, ensure_weekly_partitions, detach_weekly_partition, drop_detached_partition,
        ensure_change_partitions, detach_change_partition, drop_detached_changes`,
@@ -35,10 +35,7 @@ const grants: Readonly<Record<string, readonly string[]>> = {
     'select, insert (target) on restores',
     'select, update on change_counters',
     'execute on function keys_can_be_trusted',
-    'select, insert, update, delete on analysts',
   ],
-  // Only the views: analysts see no more of a table than its view shows.
-  intake_read: ['usage on schema public, analytics', 'select on all tables in schema analytics'],
   // Also the tables behind the views, which hide no rows: Citus reads them with the rights of the caller.
   intake_read_all: [
     'usage on schema public, analytics_all',
@@ -59,6 +56,10 @@ export async function grantRoles(client: Client): Promise<string[]> {
   const missing = await missingOf(client, roles);
   for (const role of roles.filter((one) => !missing.includes(one)))
     for (const right of grants[role] ?? []) await client.query(`grant ${right} to ${role}`);
+  // By default every login may create temporary tables and fill the disk with them. No role needs any.
+  await client.query(`do $$ begin
+    execute format('revoke temporary on database %I from public', current_database());
+  end $$`);
   return missing;
 }
 

@@ -18,6 +18,16 @@ class MigrationChanged extends MigrationRefused {
   }
 }
 
+/** The database has migrations that were replaced before the first release. */
+export class UnreleasedSchema extends MigrationRefused {
+  constructor() {
+    super(
+      'the tables in this database come from a version before 0.1.0, which cannot be upgraded; nothing was done. Create a ' +
+        'new database, set DATABASE_URL to it, run migrate, issue keys and upload the data again',
+    );
+  }
+}
+
 export async function migrationNames(folder: string): Promise<string[]> {
   const files = await readdir(folder);
   return files.filter((file) => file.endsWith('.sql')).map((file) => file.slice(0, -4));
@@ -33,24 +43,31 @@ export async function readChecksums(folder: string): Promise<Map<string, string>
   return checksums;
 }
 
-/** Throws if a file differs from what the database ran. */
+/** Throws if the database ran a file that differs, or one that no longer exists. */
 export async function refuseChanged(pool: Pool, checksums: ReadonlyMap<string, string>): Promise<void> {
   const { rows: tables } = await pool.query<{ found: boolean }>(
     'select to_regclass($1) is not null as found',
     [migrationsTable],
   );
   if (!tables[0]?.found) return;
-  // Through JSON, because the column does not exist before 0006.
   const { rows } = await pool.query<{ name: string; sha256: string | null }>(
+    // Through JSON, because the first migration adds the column.
     `select name, to_jsonb(m) ->> 'sha256' as sha256 from ${migrationsTable} m order by name`,
   );
+  // A migration of a newer version has a higher number than any file here.
+  const newest = Math.max(...[...checksums.keys()].map(numberOf));
+  if (rows.some(({ name }) => !checksums.has(name) && numberOf(name) <= newest)) throw new UnreleasedSchema();
   const changed = rows
     .filter(({ name, sha256 }) => sha256 !== null && checksums.has(name) && checksums.get(name) !== sha256)
     .map(({ name }) => name);
   if (changed.length > 0) throw new MigrationChanged(changed);
 }
 
-/** Stores the checksums of migrations that ran now, and of those that ran before checksums were kept. */
+export function numberOf(name: string): number {
+  return Number.parseInt(name, 10);
+}
+
+/** Stores the checksums of the migrations that ran now. */
 export async function noteChecksums(client: Client, checksums: ReadonlyMap<string, string>): Promise<void> {
   await client.query(
     `update ${migrationsTable} m set sha256 = f.sha256

@@ -107,7 +107,7 @@ const unavailableStates = new Set([
   '57P02', // crashed
   '57P03', // still starting
   '3D000', // the database does not exist (yet)
-  'IN001', // our own: restored, and not confirmed yet; see migrations/0012_restores.sql
+  'IN001', // our own: restored, and not confirmed yet; see keys_can_be_trusted in migrations/0001_organisations-and-keys.sql
 ]);
 
 /** SQLSTATE classes: connection, authorisation, insufficient resources (disk full among them), system error. */

@@ -1,5 +1,5 @@
 import { fileURLToPath } from 'node:url';
-import { migrationNames } from './migration-checksums.ts';
+import { migrationNames, numberOf } from './migration-checksums.ts';
 
 export const migrationsFolder = fileURLToPath(new URL('../../migrations', import.meta.url));
 
@@ -36,5 +36,5 @@ export async function schemaState(database: Asked, names?: readonly string[]): P
 
 /** The level of the code: the number of its newest migration. */
 function levelOf(names: readonly string[]): number {
-  return Math.max(...names.map((name) => Number.parseInt(name, 10)));
+  return Math.max(...names.map(numberOf));
 }

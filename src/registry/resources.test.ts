@@ -36,7 +36,20 @@ it('has the fourteen types', () => {
 });
 
 it('says what is wrong with the same object each time, so that failures can be grouped without copies', () => {
-  const values = () => [true, false, {}, [], 0, -1, 1.5, 1e400, 'x', '\0', '2026-02-30', 'x'.repeat(100_000)];
+  const values = () => [
+    true,
+    false,
+    {},
+    [],
+    0,
+    -1,
+    1.5,
+    Number.POSITIVE_INFINITY,
+    'x',
+    '\0',
+    '2026-02-30',
+    'x'.repeat(100_000),
+  ];
   for (const type of uploadTypes)
     for (const [name, { read }] of Object.entries(sentFields(type))) {
       const [first, second] = [values().map(read), values().map(read)];

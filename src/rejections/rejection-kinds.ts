@@ -97,7 +97,7 @@ export interface CountedKind extends RejectionKind {
 
 /** The kinds that have rejections, the most frequent first, with their counts. */
 export async function listKinds(
-  pool: Pool | Client,
+  pool: Pool,
   organisationId: string,
   { type, code, field }: KindFilter,
 ): Promise<CountedKind[]> {

@@ -7,7 +7,8 @@ import { timeOfUuidV7 } from '../registry/uuid-v7.ts';
 
 /**
  * Everything committed before this time is counted: the time of the oldest change that is not, or the start of the transaction,
- * which is before its snapshot. Null while what was stored before there was a log is not counted yet.
+ * which is before its snapshot. Null while what was stored before there was a log, or was dropped from it uncounted, is not
+ * counted yet.
  */
 export async function asOf(client: Client, organisationId: string): Promise<string | null> {
   const oldest = (condition: string, order: string) => `
@@ -21,7 +22,9 @@ export async function asOf(client: Client, organisationId: string): Promise<stri
   }>(
     `select exists (
          select from report_progress
-         where organisation_id = $1 and (interactions_after is not null or transactions_after is not null)) as is_walking,
+         where organisation_id = $1 and (interactions_after is not null or transactions_after is not null))
+         or exists (
+           select from change_counters where organisation_id = $1 and forgotten_number > coalesce(${counted}, 0)) as is_walking,
        ${oldest('number is null', 'change_id')} as unnumbered,
        ${oldest(`number > coalesce(${counted}, 0)`, 'number')} as uncounted,
        ${isoTime('now()')} as begun

@@ -1,10 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeTomorrow } from '../changes/change-log.ts';
+import type { Config } from '../config.ts';
 import { limits } from '../limits.ts';
 import type { Client, Pool } from '../postgres/pool.ts';
 import { BeginAgain, expectRows, inTransaction, retryConflicts } from '../postgres/transactions.ts';
 import { firstUuid } from '../registry/uuid-v7.ts';
 import { type Changed, countChanges } from './count-changes.ts';
+import { organisationsWithReport } from './report-switch.ts';
 
 interface Progress {
   readonly step: string;
@@ -21,48 +23,62 @@ interface Failing {
 }
 
 /**
- * Counts changes of all organisations, a step of each in turn, until nothing is left or the time is up; the next run
- * continues. While the process is busy it counts little: the report may be late, requests may not. An organisation whose step
- * fails pauses for a while, so that it does not use up the time of the others, and continues with smaller steps: a step is
- * slow if one recommendation or student has very many interactions.
+ * Counts changes of all organisations whose report is on, a step of each in turn, until nothing is left or the time is up; the
+ * next run continues. While the process is busy it counts little: the report may be late, requests may not. An organisation
+ * whose step fails pauses, is served after all others from then on, and continues with smaller steps: a step is slow if one
+ * recommendation or student has very many interactions.
  */
 export class ReportKeeper {
   readonly #pool: Pool;
+  readonly #stepMs: number;
   readonly #watch: () => () => boolean;
   readonly #failing = new Map<string, Failing>();
 
-  constructor(pool: Pool, watch = watchCpu) {
+  /** PostgreSQL must end a statement before the driver's timeout does, which would leave its locks held. */
+  constructor(pool: Pool, { databaseTimeoutMs }: Pick<Config, 'databaseTimeoutMs'>, watch = watchCpu) {
     this.#pool = pool;
+    this.#stepMs = Math.min(limits.reportStepMs, databaseTimeoutMs);
     this.#watch = watch;
   }
 
   async run(stopping?: AbortSignal): Promise<void> {
     const isBusy = this.#watch();
-    let waiting = (await organisationsToCount(this.#pool)).filter((one) => !this.#isPaused(one));
+    const waiting = (await organisationsToCount(this.#pool)).filter((one) => !this.#isPaused(one));
     if (waiting.length > 0) await sleep(limits.reportLookMs);
     const startMs = performance.now();
     const isOver = () => {
       const msMax = isBusy() ? limits.reportMsPerBusyRun : limits.reportMsPerRun;
-      return stopping?.aborted || performance.now() > startMs + msMax;
+      return stopping?.aborted === true || performance.now() > startMs + msMax;
     };
     const failures: unknown[] = [];
-    while (waiting.length > 0) {
-      const left: string[] = [];
-      for (const organisationId of waiting) {
-        if (isOver()) break;
-        const size = this.#failing.get(organisationId)?.size ?? limits.reportIdsPerStep;
-        const taken = isBusy() ? Math.min(size, limits.reportIdsPerBusyStep) : size;
-        try {
-          if (await keepStep(this.#pool, organisationId, taken)) left.push(organisationId);
-          if (taken === size) this.#noteSuccess(organisationId, size);
-        } catch (error) {
-          this.#noteFailure(organisationId, taken);
-          failures.push(error);
-        }
-      }
-      waiting = isOver() ? [] : left;
-    }
+    const isFailing = (one: string) => this.#failing.has(one);
+    for (const group of [waiting.filter((one) => !isFailing(one)), waiting.filter(isFailing)])
+      for (let left = group; left.length > 0 && !isOver(); )
+        left = await this.#stepOfEach(left, isBusy, isOver, failures);
     if (failures.length > 0) throw failures[0];
+  }
+
+  /** Counts a step of each; returns the organisations that may have more. */
+  async #stepOfEach(
+    organisationIds: readonly string[],
+    isBusy: () => boolean,
+    isOver: () => boolean,
+    failures: unknown[],
+  ): Promise<string[]> {
+    const left: string[] = [];
+    for (const organisationId of organisationIds) {
+      if (isOver()) break;
+      const size = this.#failing.get(organisationId)?.size ?? limits.reportIdsPerStep;
+      const taken = isBusy() ? Math.min(size, limits.reportIdsPerBusyStep) : size;
+      try {
+        if (await keepStep(this.#pool, organisationId, taken, this.#stepMs)) left.push(organisationId);
+        if (taken === size) this.#noteSuccess(organisationId, size);
+      } catch (error) {
+        this.#noteFailure(organisationId, taken);
+        failures.push(error);
+      }
+    }
+    return left;
   }
 
   #isPaused(organisationId: string): boolean {
@@ -98,6 +114,7 @@ export function watchCpu(): () => boolean {
 
 /** In random order, so that the last of one run may be the first of the next; no more than a run can count. */
 async function organisationsToCount(pool: Pool): Promise<string[]> {
+  const withReport = await organisationsWithReport(pool);
   const { rows } = await pool.query<{ organisation_id: string }>(
     `select organisation_id from (
        select c.organisation_id from change_counters c
@@ -106,7 +123,9 @@ async function organisationsToCount(pool: Pool): Promise<string[]> {
        union
        select organisation_id from report_progress
        where interactions_after is not null or transactions_after is not null) as waiting
+     where organisation_id = any ($1::uuid[])
      order by random() limit ${limits.reportOrganisationsPerRun}`,
+    [withReport],
   );
   return rows.map(({ organisation_id }) => organisation_id);
 }
@@ -116,16 +135,15 @@ export function keepStep(
   pool: Pool,
   organisationId: string,
   size: number = limits.reportIdsPerStep,
+  msMax: number = limits.reportStepMs,
 ): Promise<boolean> {
   return retryConflicts(() =>
     inTransaction(
       pool,
-      async (client) => {
+      async (connection) => {
+        const client = endingAfter(connection, msMax);
         // `jit` is set here too: the options of our sessions do not reach those of a pooler or of a Citus worker.
-        await client.query(
-          `set local statement_timeout = ${limits.reportStatementMs}; set local work_mem = '${limits.reportSortMemory}';
-           set local jit = off`,
-        );
+        await client.query(`set local work_mem = '${limits.reportSortMemory}'; set local jit = off`);
         const before = await lockProgress(client, organisationId);
         const next = await nextStep(client, organisationId, before, size);
         if (!next) return false;
@@ -145,6 +163,19 @@ export function keepStep(
       'begin isolation level repeatable read',
     ),
   );
+}
+
+/** Gives each statement the time that is left of all of them together. */
+function endingAfter(client: Client, msMax: number): Client {
+  const endMs = performance.now() + msMax;
+  const query = (...statement: Parameters<Client['query']>) => {
+    const leftMs = Math.ceil(endMs - performance.now());
+    if (leftMs <= 0) throw new Error(`a step of the report took longer than ${msMax} ms`);
+    // Nothing waits for this one: if it fails, so does the statement that is sent along with it.
+    client.query(`set local statement_timeout = ${leftMs}`).catch(() => {});
+    return client.query(...statement);
+  };
+  return { query } as unknown as Client;
 }
 
 /** Without this lock, two processes would count the same changes twice. */
@@ -170,33 +201,39 @@ interface Step {
   readonly progress: Omit<Progress, 'step'>;
 }
 
+/**
+ * A walk through the tables runs to its end before the log is read. Behind the log, an organisation that uploads steadily would
+ * never finish it; begun anew whenever a day of the log is dropped, neither.
+ */
 async function nextStep(
   client: Client,
   organisationId: string,
   at: Progress,
   size: number,
 ): Promise<Step | undefined> {
-  const { rows } = await client.query<{ forgotten_number: string }>({
+  const walked =
+    (await fromInteractions(client, organisationId, at, size * limits.reportWalkFactor)) ??
+    (await fromTransactions(client, organisationId, at, size));
+  if (walked) return walked;
+  const { rows } = await client.query<{ last_number: string }>({
     name: 'report: forgotten changes',
     text: `
-      select forgotten_number from change_counters where organisation_id = $1 and forgotten_number > $2::bigint`,
+      select last_number from change_counters where organisation_id = $1 and forgotten_number > $2::bigint`,
     values: [organisationId, at.number],
   });
-  // Part of the log was dropped before it was counted: only the tables still know.
+  // Part of the log was dropped before it was counted: only the tables still have it.
   if (rows[0])
     return {
       changed: { interactions: { ids: [] }, transactions: [] },
       progress: {
-        number: rows[0].forgotten_number,
+        // The walk finds everything that has a number by now. So the log is needed only from here on, and what is dropped
+        // before this number does not begin another walk.
+        number: rows[0].last_number,
         interactions_after: firstUuid,
         transactions_after: firstUuid,
       },
     };
-  return (
-    (await fromLog(client, organisationId, at, size)) ??
-    (await fromInteractions(client, organisationId, at, size * limits.reportWalkFactor)) ??
-    (await fromTransactions(client, organisationId, at, size))
-  );
+  return fromLog(client, organisationId, at, size);
 }
 
 /** So many changes from the log that they have not many more ids than a step may have. */

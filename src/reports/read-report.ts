@@ -2,18 +2,8 @@ import { RequestError } from '../errors.ts';
 import { limits } from '../limits.ts';
 import type { Client, Pool } from '../postgres/pool.ts';
 import { inTransaction } from '../postgres/transactions.ts';
-import {
-  date,
-  type Field,
-  integer,
-  isProblem,
-  isUuid,
-  oneOf,
-  optional,
-  type Scalar,
-  text,
-} from '../registry/fields.ts';
-import { itemTypes } from '../registry/interaction.ts';
+import { date, type Field, integer, oneOf, optional, type Scalar, text } from '../registry/fields.ts';
+import type { CursorSigner } from '../signed-cursors.ts';
 import { asOf } from './as-of.ts';
 import {
   correlation,
@@ -23,6 +13,7 @@ import {
   type Window,
   windowNames,
 } from './definitions.ts';
+import { hasReport } from './report-switch.ts';
 import { columnOf, creditedFigures } from './sum-rows.ts';
 
 export const reportParameters: Readonly<Record<string, Field>> = {
@@ -36,7 +27,7 @@ export const reportParameters: Readonly<Record<string, Field>> = {
   ),
   window: optional(oneOf(windowNames, { description: 'for how long a touch is credited, default 24h' })),
   group_by: optional(oneOf(groupings, { description: 'default day' })),
-  cursor: optional(text({ description: 'the `next_cursor` of the previous page' })),
+  cursor: optional(text({ description: 'the `next_cursor` of the previous page, with the same `group_by`' })),
   limit: optional(
     integer({
       minimum: 1,
@@ -52,7 +43,8 @@ interface Asked {
   readonly to: number;
   readonly window: Window;
   readonly grouping: Grouping;
-  readonly cursor: string | undefined;
+  /** The key of the last group of the previous page. */
+  readonly after: string | undefined;
   readonly limit: number;
 }
 
@@ -97,14 +89,17 @@ export async function recommendationsReport(
   pool: Pool,
   organisationId: string,
   query: Readonly<Record<string, Scalar>>,
+  signer: CursorSigner,
 ): Promise<RecommendationsReport> {
-  const asked = readAsked(query);
+  const asked = readAsked(query, signer);
   const work = async (client: Client) => {
+    if (!(await hasReport(client, organisationId))) throw new RequestError('report_off');
     const as_of = await asOf(client, organisationId);
     const [total] = await sumsOf(client, organisationId, asked, 'total');
     if (!total) throw new Error('a sum has a row');
     const rows = await sumsOf(client, organisationId, asked, asked.grouping);
     const page = rows.slice(0, asked.limit);
+    const last = rows.length > page.length ? page.at(-1) : undefined;
     const groups = page.map((row) => {
       const of = asked.grouping === 'day' ? row : total;
       return { group: groupOf(asked.grouping, row.key), ...bothOf(row, of, asked.grouping) };
@@ -128,13 +123,34 @@ export async function recommendationsReport(
         recommendation_without_service: Number(total.recommendation_without_service),
       },
       groups,
-      next_cursor: rows.length > page.length ? (page.at(-1)?.key ?? null) : null,
+      next_cursor: last === undefined ? null : writeCursor(asked.grouping, last.key, signer),
     };
   };
   return inTransaction(pool, work, 'begin isolation level repeatable read');
 }
 
-function readAsked(query: Readonly<Record<string, Scalar>>): Asked {
+/** The key of a group, after its signature; a key can contain any character. */
+function writeCursor(grouping: Grouping, key: string, signer: CursorSigner): string {
+  return `${signer.sign(`${grouping} ${key}`)}.${key}`;
+}
+
+function readCursor(cursor: string, grouping: Grouping, signer: CursorSigner): string {
+  const [signature = ''] = cursor.split('.', 1);
+  const key = cursor.slice(signature.length + 1);
+  if (signer.isSigned(`${grouping} ${key}`, signature)) return key;
+  throw new RequestError('invalid_request', {
+    details: [
+      {
+        field: 'cursor',
+        code: 'invalid_format',
+        message:
+          'must be the `next_cursor` of the previous page, with the same group_by; leave it out for the first page',
+      },
+    ],
+  });
+}
+
+function readAsked(query: Readonly<Record<string, Scalar>>, signer: CursorSigner): Asked {
   const today = Math.floor((Date.now() - Date.UTC(2000, 0, 1)) / dayMs);
   const to = Number(query.to ?? today + 1);
   const from = Number(query.from ?? to - limits.reportDaysDefault);
@@ -150,36 +166,15 @@ function readAsked(query: Readonly<Record<string, Scalar>>): Asked {
     });
   const grouping = (query.group_by ?? 'day') as Grouping;
   const cursor = query.cursor as string | undefined;
-  if (cursor !== undefined && !isKey[grouping](cursor))
-    throw new RequestError('invalid_request', {
-      details: [
-        {
-          field: 'cursor',
-          code: 'invalid_format',
-          message: 'must be the `next_cursor` of the previous page, with the same group_by',
-        },
-      ],
-    });
   return {
     from,
     to,
     window: (query.window ?? '24h') as Window,
     grouping,
-    cursor,
+    after: cursor === undefined ? undefined : readCursor(cursor, grouping, signer),
     limit: Number(query.limit ?? limits.reportGroupsPerPageDefault),
   };
 }
-
-/** Whether a text is the key of a group, as sum-rows.ts composes it. */
-const isKey: Readonly<Record<Grouping, (key: string) => boolean>> = {
-  day: (key) => !isProblem(aDay.read(key)),
-  item_type: (key) => Object.hasOwn(itemTypes, key),
-  item: (key) => Object.hasOwn(itemTypes, key.slice(0, -37)) && key.at(-37) === ':' && isUuid(key.slice(-36)),
-  platform: (key) => key === '-' || key.startsWith('='),
-  country: (key) => key === '-' || key.startsWith('='),
-  recommendation: isUuid,
-};
-const aDay = date();
 
 const dayMs = 86_400_000;
 const bases = { r: 'recommendation', b: 'browsing' } as const;
@@ -239,14 +234,14 @@ async function sumsOf(
   asked: Asked,
   grouping: Grouping | 'total',
 ): Promise<SumRow[]> {
-  const { from, to, window, cursor, limit } = asked;
+  const { from, to, window, limit } = asked;
   const values: unknown[] = [organisationId];
   const isDay = grouping === 'day';
   const dimension = isDay || grouping === 'total' ? 'all' : grouping;
   const after =
-    cursor === undefined || grouping === 'total'
+    asked.after === undefined || grouping === 'total'
       ? ''
-      : `and ${isDay ? `to_char(day, 'YYYY-MM-DD')` : 'value'} > $${values.push(cursor)} collate "C"`;
+      : `and ${isDay ? `to_char(day, 'YYYY-MM-DD')` : 'value'} > $${values.push(asked.after)} collate "C"`;
   const key = isDay ? 'day' : 'value';
   const page =
     grouping === 'total'

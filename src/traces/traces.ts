@@ -35,6 +35,17 @@ export interface TracesOptions {
   readonly onExport: (succeeded: boolean, error: Error | undefined) => void;
 }
 
+/** When a request began, by the wall clock and by the one that never goes back. */
+export interface Began {
+  readonly epochMs: number;
+  readonly monotonicMs: number;
+}
+
+/** The library would take the end of a span with a given start from the wall clock. */
+function nowSince({ epochMs, monotonicMs }: Began): number {
+  return epochMs + performance.now() - monotonicMs;
+}
+
 /** What a span records of a request's log line. */
 interface Answered {
   readonly status: number;
@@ -64,19 +75,26 @@ export class Traces {
   }
 
   /**
-   * Begins the span of a request, as a child of the caller's span if there is one. Of the others only a share is traced;
-   * the library would make a span for each to find that out, which is most of what tracing costs an interaction.
+   * The span of a request that was admitted or refused just now, as a child of the caller's span if there is one. Pass
+   * `traceparent` only if the key was valid: its flag, and with some samplers its trace id, decide what is exported. Of the
+   * other requests only a share is traced; the library would make a span for each to find that out, which is most of what
+   * tracing costs an interaction.
    */
   beginRequest(
     name: string,
     traceparent: string | string[] | undefined,
     attributes: Attributes,
+    began: Began,
   ): RequestTrace | undefined {
     const caller = callerOf(traceparent);
     if (!caller && !this.#hasSampler && Math.random() >= limits.tracedRatio) return undefined;
     const parent = caller ? trace.setSpanContext(ROOT_CONTEXT, caller) : ROOT_CONTEXT;
-    const span = this.#tracer.startSpan(name, { kind: SpanKind.SERVER, attributes }, parent);
-    return new RequestTrace(this, span, caller !== undefined);
+    const options = { kind: SpanKind.SERVER, attributes, startTime: began.epochMs };
+    const span = this.#tracer.startSpan(name, options, parent);
+    const context = span.isRecording() ? trace.setSpan(ROOT_CONTEXT, span) : undefined;
+    if (context) this.#tracer.startSpan('admit', { startTime: began.epochMs }, context).end(nowSince(began));
+    const traceId = context || caller ? span.spanContext().traceId : undefined;
+    return new RequestTrace(this, span, context, traceId, began);
   }
 
   /** Runs work as a child of the current span. */
@@ -149,11 +167,20 @@ export class RequestTrace {
   /** For the log; undefined if no trace could be found by it. */
   readonly traceId: string | undefined;
 
-  constructor(traces: Traces, span: Span, hasCaller: boolean) {
+  readonly #began: Began;
+
+  constructor(
+    traces: Traces,
+    span: Span,
+    context: Context | undefined,
+    traceId: string | undefined,
+    began: Began,
+  ) {
     this.#traces = traces;
     this.#span = span;
-    this.#context = span.isRecording() ? trace.setSpan(ROOT_CONTEXT, span) : undefined;
-    this.traceId = this.#context || hasCaller ? span.spanContext().traceId : undefined;
+    this.#context = context;
+    this.traceId = traceId;
+    this.#began = began;
   }
 
   within<T>(work: () => T): T {
@@ -168,7 +195,7 @@ export class RequestTrace {
     if (organisation_id !== undefined) this.#span.setAttribute('intake.organisation_id', organisation_id);
     if (code !== undefined) this.#span.setAttribute('error.type', code);
     if (status >= 500) this.#span.setStatus({ code: SpanStatusCode.ERROR });
-    this.#span.end();
+    this.#span.end(nowSince(this.#began));
   }
 }
 

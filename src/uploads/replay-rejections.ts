@@ -5,7 +5,7 @@ import { RequestError } from '../errors.ts';
 import { limits } from '../limits.ts';
 import { type Client, isUnavailable, type Pool } from '../postgres/pool.ts';
 import { CommitUnconfirmed } from '../postgres/transactions.ts';
-import { type Field, isUuid, optional, text } from '../registry/fields.ts';
+import { type Field, optional, text } from '../registry/fields.ts';
 import { sentReferencesOf, type UploadType, uploadTypes } from '../registry/upload-types.ts';
 import { firstUuid } from '../registry/uuid-v7.ts';
 import { countRejections } from '../rejections/find-rejections.ts';
@@ -14,6 +14,7 @@ import { countChange, hasAllKinds, listKinds, storeKinds } from '../rejections/r
 import {
   changeKinds,
   deleteLocked,
+  kindsOfRejections,
   listIds,
   lockRejections,
   type RejectionFilter,
@@ -22,6 +23,7 @@ import {
   type StoredRejection,
   typesRejected,
 } from '../rejections/rejections.ts';
+import type { CursorSigner } from '../signed-cursors.ts';
 import { batchAnswer, type WrittenBatch } from './answer.ts';
 import { notStored, type Outcome, outcomeUnknownOf } from './outcome.ts';
 import type { CheckedBatch } from './read/batch-builder.ts';
@@ -44,6 +46,7 @@ export interface ReplayParts {
   readonly pool: Pool;
   readonly checker: UploadChecker;
   readonly references: KnownReferences;
+  readonly signer: CursorSigner;
 }
 
 export interface Replayed {
@@ -58,36 +61,42 @@ export interface ReplayedBatch extends WrittenBatch {
   readonly type: UploadType;
 }
 
-/** A batch that was stored, if any, and the last rejection that was tried; undefined if none was left. */
-type Tried = { readonly batch: ReplayedBatch | undefined; readonly last: string } | undefined;
+/** A type and the id of a rejection: everything up to it has been tried. And their signature. */
+const form = new RegExp(
+  `^((?:${uploadTypes.join('|')})\\.[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\\.([0-9A-Za-z_-]{22})$`,
+);
 
-/** A type and the id of a rejection: everything up to it has been tried. */
 export const replayCursor = {
   ...optional({
     ...text(),
     schema: {
       type: 'string',
-      pattern: `^(?:${uploadTypes.join('|')})\\.[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$`,
+      pattern: form.source,
       description: 'the `next_cursor` of the replay before: what that one tried is passed over',
     },
   }),
   read(value) {
-    return typeof value === 'string' && placeOf(value)
-      ? value
-      : { code: 'invalid_format', message: 'must be the `next_cursor` of the answer to a replay' };
+    return typeof value === 'string' && form.test(value) ? value : notACursor;
   },
 } satisfies Field;
+
+const notACursor = {
+  code: 'invalid_format',
+  message:
+    'must be the `next_cursor` of the answer to a replay; leave it out to begin with the oldest rejection',
+} as const;
 
 interface Place {
   readonly type: UploadType;
   readonly after: string;
 }
 
-function placeOf(cursor: string): Place | undefined {
-  const [type, after, ...rest] = cursor.split('.');
-  return uploadTypes.includes(type as UploadType) && isUuid(after) && rest.length === 0
-    ? { type: type as UploadType, after }
-    : undefined;
+function placeOf(cursor: string, signer: CursorSigner): Place {
+  const [, place = '', signature = ''] = form.exec(cursor) ?? [];
+  if (!signer.isSigned(place, signature))
+    throw new RequestError('invalid_request', { details: [{ field: 'cursor', ...notACursor }] });
+  const [type, after = ''] = place.split('.');
+  return { type: type as UploadType, after };
 }
 
 /**
@@ -101,7 +110,7 @@ export async function replayRejections(
 ): Promise<Replayed> {
   const { pool } = parts;
   const { organisationId, filter, cursor } = replay;
-  const from = cursor === undefined ? undefined : placeOf(cursor);
+  const from = cursor === undefined ? undefined : placeOf(cursor, parts.signer);
   const ordered = inOrderOfReference();
   const asked = ordered
     .slice(from ? ordered.indexOf(from.type) : 0)
@@ -157,36 +166,44 @@ class ReplayRun {
   }
 
   #stop(at: string): void {
-    this.stoppedAt = at;
+    this.stoppedAt = `${at}.${this.#parts.signer.sign(at)}`;
     this.hasStopped = true;
   }
 
   /**
-   * Replays the next batch and returns the last id tried. An upload may remove one of the rejections before the batch
-   * commits; the batch is then retried with half as many.
+   * Replays the next batch and returns the last id tried. The records are read and checked before the transaction: it would
+   * hold its locks while the check waits for a thread. If one of the rejections has changed by then, the batch is read again,
+   * half as large.
    */
   async #replayNext(type: UploadType, after: string): Promise<string | 'busy' | undefined> {
+    const { organisationId, filter } = this.#replay;
     const most = Math.min(limits.rejectionsPerReplayMax - this.#received, limits.recordsPerBatch);
     for (let limit = most; ; limit = Math.ceil(limit / 2)) {
       try {
-        return await this.#replayBatch(type, after, limit);
+        const range = { after, limit };
+        const found = await listReplayable(this.#parts.pool, organisationId, { ...filter, type }, range);
+        const rejections = found.filter(({ record }) => record !== null);
+        if (rejections.length > 0)
+          await this.#storeBatch(type, rejections, await this.#check(type, rejections));
+        return found.at(-1)?.rejection_id;
       } catch (error) {
-        if (!(error instanceof LeftMeanwhile) || limit === 1) throw error;
+        if (error instanceof Busy) return 'busy';
+        if (!(error instanceof ChangedMeanwhile)) throw error;
+        if (performance.now() > this.#deadlineMs) return 'busy';
       }
     }
   }
 
-  async #replayBatch(type: UploadType, after: string, limit: number): Promise<string | 'busy' | undefined> {
-    const { organisationId, requestId, startedMs, filter } = this.#replay;
-    const made = await storeInTransaction(this.#parts.pool, async (client, attempt): Promise<Work<Tried>> => {
+  async #storeBatch(
+    type: UploadType,
+    rejections: readonly StoredRejection[],
+    checked: CheckedBatch,
+  ): Promise<void> {
+    const { organisationId, requestId, startedMs } = this.#replay;
+    const store = async (client: Client, attempt: number): Promise<Work<ReplayedBatch>> => {
       if (!(await waitForTurn(client, organisationId, type))) throw new Busy();
       await enterBatch(client, attempt, organisationId, type);
-      const found = await listReplayable(client, organisationId, { ...filter, type }, { after, limit });
-      const last = found.at(-1)?.rejection_id;
-      if (last === undefined) return { result: undefined, done: [] };
-      const rejections = found.filter(({ record }) => record !== null);
-      if (rejections.length === 0) return { result: { batch: undefined, last }, done: [] };
-      const checked = await this.#check(type, rejections);
+      await expectUnchanged(client, organisationId, rejections);
       const ids = rejections.map(({ record_id }) => record_id);
       const { references } = this.#parts;
       const stored = await storeChecked(client, organisationId, type, checked, references, ids);
@@ -206,19 +223,14 @@ class ReplayRun {
         head: headOf(this.#replay, type, answer.batch),
         added: additionOf(startedMs, answer),
       };
-      const batch = { status: answer.status, text: receipt.added.answer, type, counts: answer.data.counts };
-      const done = [{ organisationId, stored: storedOf(type, checked, stored, answer), rejected, receipt }];
-      return { result: { batch, last }, done };
-    }).catch((error: unknown) => {
-      if (error instanceof Busy) return 'busy' as const;
-      throw error;
-    });
-    if (made === undefined || made === 'busy') return made;
-    if (made.batch) {
-      this.batches.push(made.batch);
-      this.#received += made.batch.counts.received;
-    }
-    return made.last;
+      return {
+        result: { status: answer.status, text: receipt.added.answer, type, counts: answer.data.counts },
+        done: [{ organisationId, stored: storedOf(type, checked, stored, answer), rejected, receipt }],
+      };
+    };
+    const batch = await storeInTransaction(this.#parts.pool, store);
+    this.batches.push(batch);
+    this.#received += batch.counts.received;
   }
 
   /** Checks the records as an upload would: the same limits, and a worker thread if there are many. */
@@ -253,25 +265,40 @@ class ReplayRun {
 /** Another replay of the type is running and does not finish its batch. */
 class Busy extends Error {}
 
-/** An upload stored one of the records meanwhile, or a client discarded it: this replay must not store it. */
-class LeftMeanwhile extends Error {}
+/** An upload or another replay stored one of the records meanwhile, or a client discarded it: this replay must not store it. */
+class ChangedMeanwhile extends Error {}
 
 /** Records with these codes are not kept, so they cannot be replayed. */
 const notKept: readonly string[] = ['record_too_large', 'nested_too_deeply'];
 
 /** The next rejections that can be replayed, up to `limit` or a total size in bytes. */
 async function listReplayable(
-  client: Client,
+  pool: Pool,
   organisationId: string,
   filter: RejectionFilter,
   range: RejectionRange,
 ): Promise<StoredRejection[]> {
-  const kinds = await listKinds(client, organisationId, filter);
+  const kinds = await listKinds(pool, organisationId, filter);
   const kindIds = kinds
     .filter(({ codes }) => !notKept.includes(codes[0] ?? ''))
     .map(({ kind_id }) => kind_id);
-  const ids = await listIds(client, organisationId, filter, kindIds, range);
-  return readRejections(client, organisationId, ids, limits.replayBatchBytesMax);
+  const ids = await listIds(pool, organisationId, filter, kindIds, range);
+  const found = await readRejections(pool, organisationId, ids, limits.replayBatchBytesMax);
+  // An empty result would mean that nothing is left to replay.
+  if (found.length === 0 && ids.length > 0) throw new ChangedMeanwhile();
+  return found;
+}
+
+/** Replays take turns, so after this no other replay changes these rejections; what leaves otherwise, `settle` notices. */
+async function expectUnchanged(
+  client: Client,
+  organisationId: string,
+  rejections: readonly StoredRejection[],
+): Promise<void> {
+  const ids = rejections.map(({ rejection_id }) => rejection_id);
+  const kinds = await kindsOfRejections(client, organisationId, ids);
+  if (rejections.some(({ rejection_id, kind_id }) => kinds.get(rejection_id) !== kind_id))
+    throw new ChangedMeanwhile();
 }
 
 /**
@@ -300,7 +327,7 @@ async function settle(
     tried.map(({ id }) => id),
   );
   const leaving = tried.filter(({ newKind }) => newKind === null);
-  if (leaving.some(({ id }) => !there.has(id))) throw new LeftMeanwhile();
+  if (leaving.some(({ id }) => !there.has(id))) throw new ChangedMeanwhile();
   const changed = tried.filter(({ id, newKind }) => newKind !== null && there.has(id));
   for (const { kind, newKind } of [...leaving, ...changed]) {
     countChange(changes, kind, -1);

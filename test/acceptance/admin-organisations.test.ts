@@ -17,7 +17,8 @@ beforeAll(async () => {
 });
 afterAll(() => server.stop());
 
-const noLimits = {
+const asCreated = {
+  recommendations_report: false,
   requests_per_second_max: null,
   interactions_per_second_max: null,
   records_per_second_max: null,
@@ -40,7 +41,7 @@ describe('creating one', () => {
       name: 'Acme Student Discounts',
       created_at: expect.any(String),
       suspended_at: null,
-      ...noLimits,
+      ...asCreated,
     });
     expect(Date.parse(created.created_at)).toBeGreaterThanOrEqual(before - 1);
     expect(Date.parse(created.created_at)).toBeLessThanOrEqual(Date.now());
@@ -153,9 +154,11 @@ describe('changing one', () => {
       records_per_second_max: 5_000,
       bytes_in_flight_max: 99_999_999,
     });
-    expect(await change({ interactions_per_second_max: 9 })).toMatchObject({
+    expect(await change({ interactions_per_second_max: 9, recommendations_report: true })).toMatchObject({
       interactions_per_second_max: 9,
+      recommendations_report: true,
     });
+    expect(await change({ recommendations_report: false })).toMatchObject({ recommendations_report: false });
   });
 
   it('suspends and resumes it, which holds for its keys within seconds', async () => {
@@ -167,8 +170,12 @@ describe('changing one', () => {
     const suspended = (await patch(admin, `${path}/paused`, { suspended: true })).body;
     expect(Math.abs(Date.parse(suspended.suspended_at) - Date.now())).toBeLessThan(60_000);
     await expect.poll(status).toBe(403);
-    // It has been suspended since the first time.
+    // It has been suspended since the first time, and no other change resumes it.
     expect((await patch(admin, `${path}/paused`, { suspended: true })).body).toEqual(suspended);
+    expect((await patch(admin, `${path}/paused`, { name: 'Paused' })).body).toEqual({
+      ...suspended,
+      name: 'Paused',
+    });
     expect((await patch(admin, `${path}/paused`, { suspended: false })).body.suspended_at).toBeNull();
     await expect.poll(status).toBe(200);
   });
@@ -195,6 +202,7 @@ describe('changing one', () => {
     [{ interactions_per_second_max: '9' }, ['interactions_per_second_max']],
     [{ records_per_second_max: -1 }, ['records_per_second_max']],
     [{ bytes_in_flight_max: true }, ['bytes_in_flight_max']],
+    [{ recommendations_report: 'on' }, ['recommendations_report']],
     [{ bytes_in_flight_max: 1e15 }, ['bytes_in_flight_max']],
     [{ records_per_second_max: 2 ** 31 }, ['records_per_second_max']],
     [{ name: 'nul\0' }, ['name']],
@@ -232,6 +240,8 @@ it('every act is in the audit log, with the request that it came with', async ()
   await act(patch(admin, `${path}/watched`, { suspended: true }));
   await act(patch(admin, `${path}/watched`, { suspended: false }));
   await act(patch(admin, `${path}/watched`, { records_per_second_max: 5_000 }));
+  await act(patch(admin, `${path}/watched`, { recommendations_report: true }));
+  await act(patch(admin, `${path}/watched`, { recommendations_report: true }));
   const entries: { act: string; actor: string; request_id: string }[] = JSON.parse(
     await server.run('audit', '--organisation', 'watched', '--json'),
   );
@@ -240,5 +250,6 @@ it('every act is in the audit log, with the request that it came with', async ()
     ['organisation.suspend', 'admin-api', requestIds[1]],
     ['organisation.resume', 'admin-api', requestIds[2]],
     ['organisation.limit', 'admin-api', requestIds[3]],
+    ['organisation.report', 'admin-api', requestIds[4]],
   ]);
 });

@@ -1,8 +1,10 @@
+// @module-tag postgres-15
+
 import { readFileSync } from 'node:fs';
 import { validate } from '@scalar/openapi-parser';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { type Answer, type Api, apiOf } from '../support/api.ts';
-import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
+import { type SharedServer, sharedServer } from '../support/built-server.ts';
 import { type DescribedParameter, describedParameters } from '../support/described-parameters.ts';
 import { recordTypes } from './record-types.ts';
 
@@ -24,13 +26,13 @@ const operations = Object.entries(committed.paths).flatMap(([path, methods]) =>
 
 const uploads = operations.filter(({ path, method }) => method === 'POST' && path.startsWith('/v1/data/'));
 
-let server: BuiltServer;
+let server: SharedServer;
 let api: Api;
 beforeAll(async () => {
-  server = await startBuiltServer();
+  server = await sharedServer();
   api = apiOf(server.url, await server.createKey('acme'));
+  await server.run('organisations', 'set-report', server.slugOf('acme'), 'on');
 });
-afterAll(() => server.stop());
 
 it('is valid OpenAPI 3.1', async () => {
   const { valid, errors, version } = await validate(committed);

@@ -1,3 +1,5 @@
+// @module-tag postgres-15
+
 import { createHash } from 'node:crypto';
 import { userInfo } from 'node:os';
 import pg from 'pg';
@@ -36,6 +38,7 @@ beforeAll(async () => {
   await run('organisations', 'limit', 'acme', '--requests-per-second', '7');
   await run('organisations', 'suspend', 'acme');
   await run('organisations', 'resume', 'acme');
+  await run('organisations', 'set-report', 'acme', 'on');
 });
 afterAll(() => database.end());
 
@@ -59,6 +62,7 @@ describe('every act', () => {
       'organisation.limit',
       'organisation.suspend',
       'organisation.resume',
+      'organisation.report',
     ]);
     for (const entry of entries) {
       expect(Object.keys(entry).toSorted()).toEqual(
@@ -173,8 +177,8 @@ describe('the log', () => {
       all.filter(({ organisation }) => organisation === 'acme'),
     );
     const lines = (await run('audit', '--organisation', 'acme')).trim().split('\n');
-    expect(lines).toHaveLength(7);
-    expect(lines[0]).toMatch(/organisation\.resume/);
+    expect(lines).toHaveLength(8);
+    expect(lines[0]).toMatch(/organisation\.report/);
     expect(lines.at(-1)).toMatch(/organisation\.create/);
   });
 

@@ -6,7 +6,7 @@ import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type Api, apiOf } from '../support/api.ts';
-import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
+import { type SharedServer, sharedServer } from '../support/built-server.ts';
 import { newShop, newTag } from '../support/new-records.ts';
 
 /** The program in docs/changes.md, as a reader would run it. */
@@ -14,13 +14,13 @@ import { newShop, newTag } from '../support/new-records.ts';
 const text = readFileSync(fileURLToPath(new URL('../../docs/changes.md', import.meta.url)), 'utf8');
 const program = /```js\n(.*?)```/s.exec(text)![1]!;
 const folder = mkdtempSync(join(tmpdir(), 'intake-changes-'));
-let server: BuiltServer;
+let server: SharedServer;
 let api: Api;
 let running: ChildProcess;
 const printed: string[] = [];
 
 beforeAll(async () => {
-  server = await startBuiltServer();
+  server = await sharedServer();
   const key = await server.createKey('acme');
   api = apiOf(server.url, key);
   writeFileSync(join(folder, 'copy.mjs'), program);
@@ -32,7 +32,6 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   running?.kill();
-  await server?.stop();
   rmSync(folder, { recursive: true, force: true });
 });
 

@@ -1,18 +1,17 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { beforeAll, expect, it } from 'vitest';
 import { type Api, apiOf } from '../support/api.ts';
-import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
+import { type SharedServer, sharedServer } from '../support/built-server.ts';
 import { type Change, followFeed, readFeed } from '../support/change-feed.ts';
 import { many, newTag } from '../support/new-records.ts';
 
 /** Streams at the same position share what is read: each still gets everything, in order. */
 
-let server: BuiltServer;
+let server: SharedServer;
 beforeAll(async () => {
-  server = await startBuiltServer();
+  server = await sharedServer();
 });
-afterAll(() => server.stop());
 
 const rounds = 60;
 const ids = many(300, () => randomUUID());

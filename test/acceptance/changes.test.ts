@@ -1,24 +1,27 @@
+// @module-tag postgres-15
+// @module-tag pooler
+
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { type Api, apiOf } from '../support/api.ts';
-import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
+import { type SharedServer, sharedServer } from '../support/built-server.ts';
 import { FeedCopy, readFeed } from '../support/change-feed.ts';
 import { danglingTransaction, many, newShop, newTag, newTransaction } from '../support/new-records.ts';
 import { queryDatabase } from '../support/query-database.ts';
 import { replayRejections } from '../support/rejections.ts';
+import { feedCursor, signerOf } from '../support/signed-cursor.ts';
 
-let server: BuiltServer;
+let server: SharedServer;
 let api: Api;
 let slug: string;
 
 beforeAll(async () => {
-  server = await startBuiltServer();
+  server = await sharedServer();
 });
 beforeEach(async () => {
   slug = `acme-${randomUUID().slice(0, 8)}`;
   api = apiOf(server.url, await server.createKey(slug));
 });
-afterAll(() => server.stop());
 
 const interactionWith = (item_id: string) => ({
   interaction_type: 'SHARE',
@@ -148,8 +151,9 @@ describe('a cursor', () => {
 
   it('that is beyond the last change is too old: the database was restored', async () => {
     await api.upload('tags', [newTag()]);
-    const { cursor } = await readFeed(api);
-    const beyond = cursor.replace(/^\d+/, '900');
+    const beyond = feedCursor(await signerOf(server.databaseUrl, server.slugOf(slug), 'feed'), {
+      number: 900,
+    });
     const { status, body } = await api.get(`/v1/changes?after=${beyond}`);
     expect([status, body.code]).toEqual([410, 'cursor_too_old']);
     expect(body.message).toMatch(/export/);

@@ -1,3 +1,5 @@
+// @module-tag full
+
 import { randomBytes } from 'node:crypto';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { createEmptyDatabase, createTestDatabase } from '../support/database.ts';

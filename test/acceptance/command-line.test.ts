@@ -49,6 +49,9 @@ describe('organisations', () => {
 
   it('say what they take', async () => {
     expectFailure(await run('organisations'), /create, list/);
+    for (const args of [[], ['acme'], ['acme', 'yes'], ['acme', 'on', 'off']])
+      expectFailure(await run('organisations', 'set-report', ...args), /set-report acme on/);
+    expectFailure(await run('organisations', 'set-report', 'nobody', 'on'), /"nobody"/);
     expectFailure(await run('organisations', 'remove', 'acme'), /create, list/);
     expectFailure(await run('organisations', 'list', '--colour'), /colour/);
   });

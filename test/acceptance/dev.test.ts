@@ -1,3 +1,5 @@
+// @module-tag full
+
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chmodSync, mkdirSync, renameSync, rmSync, statSync } from 'node:fs';
@@ -86,6 +88,7 @@ async function startsStopsAndKeeps(
   const second = await startDev(folder, identity);
   expect(second.key).toBe(first.key);
   expect((await apiOf(second.url, second.key).batch('shops', [shop])).counts).toMatchObject({ unchanged: 1 });
+  expect((await apiOf(second.url, second.key).get('/v1/reports/recommendations')).status).toBe(200);
   await ctrlC(second);
   await expectNothingLeft(folder, home);
   return { home, startedInMs: first.startedInMs };
@@ -132,6 +135,18 @@ describe('npm run dev', () => {
     },
     300_000,
   );
+
+  it('refuses data with migrations that no longer exist, and says which folder to delete', async () => {
+    const folder = scratchCopy();
+    folders.push(folder);
+    await ctrlC(await startDev(folder));
+    const migrations = join(folder, 'migrations');
+    renameSync(join(migrations, '0004_receipts.sql'), join(migrations, '0004_named-otherwise.sql'));
+    await expect(startDev(folder)).rejects.toThrow(
+      /the data in \S+\.intake comes from a version before 0\.1\.0.*delete that folder and start again/,
+    );
+    await expectNothingLeft(folder);
+  });
 
   it('takes over after a run that was killed', async () => {
     const folder = scratchCopy();

@@ -1,3 +1,6 @@
+// @module-tag full
+// @module-tag pooler
+
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';

@@ -1,3 +1,5 @@
+// @module-tag full
+
 import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';

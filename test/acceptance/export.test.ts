@@ -1,3 +1,6 @@
+// @module-tag postgres-15
+// @module-tag pooler
+
 import { randomUUID } from 'node:crypto';
 import { request } from 'node:http';
 import pg from 'pg';

@@ -1,3 +1,5 @@
+// @module-tag full
+
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type Answer, apiOf } from '../support/api.ts';

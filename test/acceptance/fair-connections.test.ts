@@ -1,3 +1,6 @@
+// @module-tag full
+// @module-tag pooler
+
 import pg from 'pg';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type Api, apiOf } from '../support/api.ts';

@@ -1,6 +1,6 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { type Answer, type Api, apiOf } from '../support/api.ts';
-import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
+import { type SharedServer, sharedServer } from '../support/built-server.ts';
 import {
   type BadValue,
   badValues,
@@ -18,11 +18,10 @@ import {
   type TestRecord,
 } from './record-types.ts';
 
-let server: BuiltServer;
+let server: SharedServer;
 beforeAll(async () => {
-  server = await startBuiltServer();
+  server = await sharedServer();
 });
-afterAll(() => server.stop());
 
 /** An organisation per type keeps the fixed ids of one type's cases out of the way of another's. */
 let api: Api;

@@ -1,3 +1,5 @@
+// @module-tag full
+
 import { mkdtempSync, rmSync } from 'node:fs';
 import { request } from 'node:https';
 import { tmpdir } from 'node:os';

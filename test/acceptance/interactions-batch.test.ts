@@ -1,8 +1,11 @@
+// @module-tag postgres-15
+// @module-tag pooler
+
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { allPages } from '../support/all-pages.ts';
 import { type Answer, type Api, apiOf } from '../support/api.ts';
-import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
+import { type SharedServer, sharedServer } from '../support/built-server.ts';
 import { expectError } from '../support/expect-error.ts';
 import { many } from '../support/new-records.ts';
 import { listRejections } from '../support/rejections.ts';
@@ -11,14 +14,13 @@ import { listRejections } from '../support/rejections.ts';
 
 const path = '/user-interactions/batch';
 const [shop, tag, student] = Array.from({ length: 3 }, () => randomUUID());
-let server: BuiltServer;
+let server: SharedServer;
 let api: Api;
 
 beforeAll(async () => {
-  server = await startBuiltServer();
+  server = await sharedServer();
   api = await organisation('acme');
 });
-afterAll(() => server.stop());
 
 /** An organisation with a shop, a tag that has the same id as another shop, and a student. */
 async function organisation(name: string): Promise<Api> {

@@ -1,7 +1,10 @@
+// @module-tag postgres-15
+// @module-tag pooler
+
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { type Answer, type Api, apiOf } from '../support/api.ts';
-import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
+import { type SharedServer, sharedServer } from '../support/built-server.ts';
 import { expectError } from '../support/expect-error.ts';
 import { overviewOf } from '../support/overview.ts';
 import {
@@ -13,11 +16,10 @@ import {
 
 /** Interactions whose item or student arrives later: rows 102 and 103. */
 
-let server: BuiltServer;
+let server: SharedServer;
 beforeAll(async () => {
-  server = await startBuiltServer();
+  server = await sharedServer();
 });
-afterAll(() => server.stop());
 
 let organisations = 0;
 /** An organisation, and an interaction with a shop that it does not have yet. */
@@ -113,7 +115,10 @@ describe('from either address', () => {
     await api.post('/user-interactions/batch', { records: [interaction] });
     await record(api, { ...interaction, item_id: randomUUID() });
     expect((await overviewOf(api)).interactions).toMatchObject({ open_rejections: 1 });
-    expect((await discardRejections(api, { type: 'interactions' })).body).toEqual({ discarded: 1 });
+    expect((await discardRejections(api, { type: 'interactions' })).body).toEqual({
+      discarded: 1,
+      has_more: false,
+    });
     expect((await overviewOf(api)).interactions).toMatchObject({ open_rejections: 0 });
   });
 

@@ -1,3 +1,6 @@
+// @module-tag postgres-15
+// @module-tag pooler
+
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type Answer, type Api, apiOf } from '../support/api.ts';

@@ -1,3 +1,6 @@
+// @module-tag postgres-15
+// @module-tag pooler
+
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
 import { afterAll, beforeAll, expect, it } from 'vitest';

@@ -1,22 +1,24 @@
+// @module-tag postgres-15
+// @module-tag pooler
+
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { type Api, apiOf } from '../support/api.ts';
-import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
+import { type SharedServer, sharedServer } from '../support/built-server.ts';
 import { expectError, uuidV7 } from '../support/expect-error.ts';
 
 /** Recording an interaction: the resource's fields, what it refers to, and what is answered. Rows 29 to 33. */
 
-let server: BuiltServer;
+let server: SharedServer;
 let api: Api;
 let otherApi: Api;
 beforeAll(async () => {
-  server = await startBuiltServer();
+  server = await sharedServer();
   api = apiOf(server.url, await server.createKey('acme'));
   otherApi = apiOf(server.url, await server.createKey('other'));
   await Promise.all([storeItems(api, ours), storeItems(otherApi, theirs)]);
   await storeItems(api, deleted, { is_deleted: true });
 });
-afterAll(() => server.stop());
 
 const newItems = () => ({
   SHOP: randomUUID(),

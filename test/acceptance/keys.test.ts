@@ -23,6 +23,7 @@ let database: pg.Client;
 beforeAll(async () => {
   server = await startBuiltServer({ BODY_BYTES_MAX: '10000' });
   key = await server.createKey('acme');
+  await server.run('organisations', 'set-report', 'acme', 'on');
   database = new pg.Client({ connectionString: server.databaseUrl });
   await database.connect();
 });

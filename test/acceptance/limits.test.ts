@@ -1,15 +1,19 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Answer, type Api, apiOf } from '../support/api.ts';
-import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
+import {
+  type BuiltServer,
+  type SharedServer,
+  sharedServer,
+  startBuiltServer,
+} from '../support/built-server.ts';
 import { idFieldOf, makeRecord, requiredOnly, type TestRecord } from './record-types.ts';
 
-let server: BuiltServer;
+let server: SharedServer;
 let api: Api;
 beforeAll(async () => {
-  server = await startBuiltServer();
+  server = await sharedServer();
   api = apiOf(server.url, await server.createKey('acme'));
 });
-afterAll(() => server.stop());
 
 const uuidV7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 const kinds = ['created', 'updated', 'unchanged', 'stale', 'failed'] as const;

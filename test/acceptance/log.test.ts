@@ -373,7 +373,7 @@ it('the start is one line, with the version, where it listens and how many conne
       node_version: process.versions.node,
       address: '0.0.0.0',
       port: Number(port),
-      connections: { requests: 7, interactions: 3, keys: 3, maintenance: 3, readiness: 1 },
+      connections: { requests: 7, interactions: 3, keys: 3, maintenance: 5, readiness: 1 },
       msg: expect.stringMatching(/^Server listening at http:/),
     },
   ]);

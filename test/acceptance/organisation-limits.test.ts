@@ -1,3 +1,5 @@
+// @module-tag full
+
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type AdminServer, startAdminServer } from '../support/admin-server.ts';
 import { type Answer, type Api, apiOf } from '../support/api.ts';

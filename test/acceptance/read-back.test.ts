@@ -1,9 +1,12 @@
+// @module-tag postgres-15
+// @module-tag pooler
+
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import { allPages } from '../support/all-pages.ts';
 import { type Answer, type Api, apiOf } from '../support/api.ts';
-import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
+import { type SharedServer, sharedServer, startBuiltServer } from '../support/built-server.ts';
 import { createTestDatabase } from '../support/database.ts';
 import { expectError } from '../support/expect-error.ts';
 import { many } from '../support/new-records.ts';
@@ -24,14 +27,14 @@ import {
 
 const types = Object.keys(recordTypes);
 
-let server: BuiltServer;
+let server: SharedServer;
 let database: pg.Client;
 let api: Api;
 let otherApi: Api;
 let stored: StoredIds;
 let otherStored: StoredIds;
 beforeAll(async () => {
-  server = await startBuiltServer();
+  server = await sharedServer();
   database = new pg.Client({ connectionString: server.databaseUrl });
   await database.connect();
   api = apiOf(server.url, await server.createKey('acme'));
@@ -41,7 +44,6 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await database.end();
-  await server.stop();
 });
 
 let organisations = 0;
@@ -49,7 +51,9 @@ let organisations = 0;
 async function newOrganisation(): Promise<{ to: Api; organisationId: string }> {
   const slug = `org-${++organisations}`;
   const to = apiOf(server.url, await server.createKey(slug));
-  const { rows } = await database.query('select organisation_id from organisations where slug = $1', [slug]);
+  const { rows } = await database.query('select organisation_id from organisations where slug = $1', [
+    server.slugOf(slug),
+  ]);
   return { to, organisationId: rows[0].organisation_id };
 }
 

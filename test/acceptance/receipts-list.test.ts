@@ -1,9 +1,12 @@
+// @module-tag postgres-15
+// @module-tag pooler
+
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { allPages } from '../support/all-pages.ts';
 import { type Answer, type Api, apiOf } from '../support/api.ts';
-import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
+import { type SharedServer, sharedServer } from '../support/built-server.ts';
 import { expectError } from '../support/expect-error.ts';
 import { badTag, many, newShop, newTag } from '../support/new-records.ts';
 
@@ -18,7 +21,7 @@ interface Receipt {
   readonly counts: Record<string, number>;
 }
 
-let server: BuiltServer;
+let server: SharedServer;
 let api: Api;
 let otherApi: Api;
 /** The receipts of what was uploaded, in order, as the list is to have them. */
@@ -26,13 +29,12 @@ const receipts: Receipt[] = [];
 const idempotencyKey = `nightly & co+${randomUUID()}`;
 
 beforeAll(async () => {
-  server = await startBuiltServer();
+  server = await sharedServer();
   api = apiOf(server.url, await server.createKey('acme'));
   otherApi = apiOf(server.url, await server.createKey('other'));
   for (let at = 0; at < 24; at++) await upload(at);
   await otherApi.upload('tags', [newTag()]);
 });
-afterAll(() => server.stop());
 
 /** A mixture in which every filter finds some and leaves some out. */
 async function upload(at: number): Promise<void> {

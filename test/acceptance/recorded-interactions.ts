@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, beforeAll, expect } from 'vitest';
+import { beforeAll, expect } from 'vitest';
 import { type Answer, type Api, apiOf } from '../support/api.ts';
-import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
+import { type SharedServer, sharedServer } from '../support/built-server.ts';
 
 /** A server with interactions to be read back, for each test file that imports this. */
 
@@ -12,7 +12,7 @@ export interface Interaction {
   readonly [field: string]: unknown;
 }
 
-export let server: BuiltServer;
+export let server: SharedServer;
 export let api: Api;
 export let otherApi: Api;
 /** What was recorded, in order. */
@@ -20,7 +20,7 @@ export const recorded: Interaction[] = [];
 export const [shop, otherShop, tag, student, recommendation] = Array.from({ length: 5 }, () => randomUUID());
 
 beforeAll(async () => {
-  server = await startBuiltServer();
+  server = await sharedServer();
   api = apiOf(server.url, await server.createKey('acme'));
   otherApi = apiOf(server.url, await server.createKey('other'));
   for (const to of [api, otherApi]) {
@@ -34,7 +34,6 @@ beforeAll(async () => {
   for (let at = 0; at < 24; at++) recorded.push(await record(fieldsOf(at)));
   await record(fieldsOf(0), otherApi);
 });
-afterAll(() => server.stop());
 
 /** A mixture in which every filter finds some and leaves some out. */
 export function fieldsOf(at: number): object {

@@ -1,8 +1,10 @@
+// @module-tag full
+
 import { existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { type Browser, type BrowserContextOptions, chromium } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
+import { type SharedServer, sharedServer } from '../support/built-server.ts';
 import { expectInTime } from '../support/in-time.ts';
 
 const executablePath = '/usr/bin/chromium';
@@ -14,7 +16,7 @@ const uploadPaths = Object.keys(description.paths).filter(
   (path) => path.startsWith('/v1/data/') && 'post' in description.paths[path],
 );
 
-let server: BuiltServer;
+let server: SharedServer;
 let browser: Browser;
 
 /** A browser shares the machine with the other tests, and drawing the page takes it seconds of CPU. */
@@ -26,7 +28,7 @@ describe.skipIf(!existsSync(executablePath))(
   () => {
     beforeAll(async () => {
       mkdirSync(pictures, { recursive: true });
-      server = await startBuiltServer();
+      server = await sharedServer();
       browser = await chromium.launch({ executablePath, args: ['--no-sandbox', '--disable-gpu'], timeout });
     }, timeout);
     const newPage = async (options: BrowserContextOptions = {}) => {
@@ -36,7 +38,6 @@ describe.skipIf(!existsSync(executablePath))(
     };
     afterAll(async () => {
       await browser?.close();
-      await server?.stop();
     });
 
     it.each([

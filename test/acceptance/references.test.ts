@@ -1,7 +1,10 @@
+// @module-tag postgres-15
+// @module-tag pooler
+
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { type Api, apiOf } from '../support/api.ts';
-import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
+import { type SharedServer, sharedServer } from '../support/built-server.ts';
 import {
   fieldsOf,
   idFieldOf,
@@ -12,18 +15,17 @@ import {
   type TestRecord,
 } from './record-types.ts';
 
-let server: BuiltServer;
+let server: SharedServer;
 let api: Api;
 let neighbour: Api;
 let stored: StoredIds;
 let storedByNeighbour: StoredIds;
 beforeAll(async () => {
-  server = await startBuiltServer();
+  server = await sharedServer();
   neighbour = apiOf(server.url, await server.createKey('neighbour'));
   storedByNeighbour = await storeReferenced(neighbour);
   await startAfresh('acme');
 });
-afterAll(() => server.stop());
 
 /** One organisation for all of it would, on a fast machine, send more requests a second than it is allowed. */
 async function startAfresh(organisation: string): Promise<void> {

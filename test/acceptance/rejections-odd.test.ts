@@ -1,22 +1,21 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
+import { beforeAll, beforeEach, expect, it } from 'vitest';
 import { type Api, apiOf } from '../support/api.ts';
-import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
+import { type SharedServer, sharedServer } from '../support/built-server.ts';
 import { badTag, many, newShop, newTag, newTransaction } from '../support/new-records.ts';
 import { overviewOf } from '../support/overview.ts';
 import { discardRejections, listRejections, replayRejections } from '../support/rejections.ts';
 
-let server: BuiltServer;
+let server: SharedServer;
 let api: Api;
 let key: string;
 beforeAll(async () => {
-  server = await startBuiltServer();
+  server = await sharedServer();
 });
 beforeEach(async () => {
   key = await server.createKey(`acme-${randomUUID().slice(0, 8)}`);
   api = apiOf(server.url, key);
 });
-afterAll(() => server.stop());
 
 it('a replay that stores a record settles what was rejected of it before, so that nothing older comes back', async () => {
   const [first, second] = [newShop(), newShop()];

@@ -1,7 +1,10 @@
+// @module-tag postgres-15
+// @module-tag pooler
+
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { type Answer, type Api, apiOf } from '../support/api.ts';
-import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
+import { type SharedServer, sharedServer } from '../support/built-server.ts';
 import { expectError, uuidV7 } from '../support/expect-error.ts';
 import {
   badTag,
@@ -23,17 +26,16 @@ import {
 
 /** How a rejection ends by request: replayed with success, or discarded. */
 
-let server: BuiltServer;
+let server: SharedServer;
 let api: Api;
 let organisation: string;
 beforeAll(async () => {
-  server = await startBuiltServer();
+  server = await sharedServer();
 });
 beforeEach(async () => {
   organisation = `acme-${randomUUID().slice(0, 8)}`;
   api = apiOf(server.url, await server.createKey(organisation));
 });
-afterAll(() => server.stop());
 
 const countsOf = ({ body }: Answer) =>
   body.batches.map(({ data }: { data: { counts: Record<string, number> } }) =>
@@ -266,13 +268,16 @@ describe('discarding', () => {
       expect(status).toBe(200);
       return answer;
     };
-    expect(await discard({ type: 'shops' })).toEqual({ discarded: 0 });
-    expect(await discard({ type: 'tags', code: 'wrong_type' })).toEqual({ discarded: 2 });
+    expect(await discard({ type: 'shops' })).toEqual({ discarded: 0, has_more: false });
+    expect(await discard({ type: 'tags', code: 'wrong_type' })).toEqual({ discarded: 2, has_more: false });
     expect(await openOf()).toEqual({ tags: 1, transactions: 1 });
-    expect(await discard({ request_id: body.request_id, field: 'name' })).toEqual({ discarded: 1 });
+    expect(await discard({ request_id: body.request_id, field: 'name' })).toEqual({
+      discarded: 1,
+      has_more: false,
+    });
     expect((await listRejections(api)).map(({ type }) => type)).toEqual(['transactions']);
-    expect(await discard({})).toEqual({ discarded: 1 });
-    expect(await discard({})).toEqual({ discarded: 0 });
+    expect(await discard({})).toEqual({ discarded: 1, has_more: false });
+    expect(await discard({})).toEqual({ discarded: 0, has_more: false });
     expect(await summariseRejections(api)).toEqual([]);
     expect((await replayRejections(api)).body.batches).toEqual([]);
   });

@@ -1,9 +1,11 @@
+// @module-tag postgres-15
+
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { allPages } from '../support/all-pages.ts';
 import { type Api, apiOf } from '../support/api.ts';
-import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
+import { type SharedServer, sharedServer } from '../support/built-server.ts';
 import { uuidV7 } from '../support/expect-error.ts';
 import { badTag, danglingTransaction, many, newShop, newTag } from '../support/new-records.ts';
 import {
@@ -16,17 +18,16 @@ import {
 
 /** What was refused is kept until it is put right: what is kept of it, the list and the summary. */
 
-let server: BuiltServer;
+let server: SharedServer;
 let api: Api;
 let organisation: string;
 beforeAll(async () => {
-  server = await startBuiltServer();
+  server = await sharedServer();
 });
 beforeEach(async () => {
   organisation = `acme-${randomUUID().slice(0, 8)}`;
   api = apiOf(server.url, await server.createKey(organisation));
 });
-afterAll(() => server.stop());
 
 const listed = (query: Record<string, string> = {}, of = api) => listRejections(of, query);
 const summary = (query: Record<string, string> = {}, of = api) => summariseRejections(of, query);
@@ -269,7 +270,7 @@ describe('the list', () => {
     expect(await listed({}, other)).toEqual([]);
     expect(await listed({ request_id: requests[0]!.request_id }, other)).toEqual([]);
     expect(await summary({}, other)).toEqual([]);
-    expect((await discardRejections(other)).body).toEqual({ discarded: 0 });
+    expect((await discardRejections(other)).body).toEqual({ discarded: 0, has_more: false });
     const replayed = await replayRejections(other);
     expect(replayed).toMatchObject({ status: 200, body: { batches: [], remaining: 0 } });
     expect(await listed()).toHaveLength(7);

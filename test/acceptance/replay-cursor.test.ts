@@ -1,18 +1,21 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { beforeAll, expect, it } from 'vitest';
 import { apiOf } from '../support/api.ts';
-import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
+import { type SharedServer, sharedServer } from '../support/built-server.ts';
 import { expectError } from '../support/expect-error.ts';
 import { badTag, many, newShop, newTransaction } from '../support/new-records.ts';
 import { listRejections, replayRejections } from '../support/rejections.ts';
+import { replayCursorAfter, signerOf } from '../support/signed-cursor.ts';
 
 /** A replay that goes on where one before it ended; at its full size in accident.test.ts. */
 
-let server: BuiltServer;
+let server: SharedServer;
 beforeAll(async () => {
-  server = await startBuiltServer();
+  server = await sharedServer();
 });
-afterAll(() => server.stop());
+
+const cursorAfter = async (slug: string, type: string, rejectionId: string) =>
+  replayCursorAfter(await signerOf(server.databaseUrl, server.slugOf(slug), 'replay'), type, rejectionId);
 
 it('47a: passes over the types and the rejections that have had their turn', async () => {
   const api = apiOf(server.url, await server.createKey('goes-on'));
@@ -22,7 +25,9 @@ it('47a: passes over the types and the rejections that have had their turn', asy
   await api.upload('transactions', transactions);
   await api.upload('shops', [shop]);
   const first = (await listRejections(api, { type: 'transactions' }))[0]!;
-  const { status, body } = await replayRejections(api, { cursor: `transactions.${first.rejection_id}` });
+  const { status, body } = await replayRejections(api, {
+    cursor: await cursorAfter('goes-on', 'transactions', first.rejection_id),
+  });
   expect({ status, ...body }).toMatchObject({
     status: 200,
     type: 'transactions',
@@ -37,16 +42,26 @@ it('47a: has nothing to do behind the last one, and says how many there are', as
   const api = apiOf(server.url, await server.createKey('at-the-end'));
   await api.upload('tags', [badTag()]);
   const last = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
-  const { status, body } = await replayRejections(api, { type: 'tags', cursor: `tags.${last}` });
+  const { status, body } = await replayRejections(api, {
+    type: 'tags',
+    cursor: await cursorAfter('at-the-end', 'tags', last),
+  });
   expect({ status, ...body }).toMatchObject({ status: 200, batches: [], remaining: 1, next_cursor: null });
 });
 
-it.each(['x', 'tag.{id}', 'tags', 'tags.', 'tags.x', 'tags.{id}.', '{id}', '.{id}', 'tags {id}'])(
-  '27d: cannot begin at %j',
-  async (cursor) => {
-    const api = apiOf(server.url, await server.createKey(`wrong-${randomUUID().slice(0, 8)}`));
-    expectError(await replayRejections(api, { cursor: cursor.replace('{id}', randomUUID()) }), 400, [
-      'cursor',
-    ]);
-  },
-);
+it.each([
+  'x',
+  'tag.{id}',
+  'tags',
+  'tags.',
+  'tags.x',
+  'tags.{id}',
+  'tags.{id}.AAAAAAAAAAAAAAAAAAAAAA',
+  'tags.{id}.',
+  '{id}',
+  '.{id}',
+  'tags {id}',
+])('27d: cannot begin at %j', async (cursor) => {
+  const api = apiOf(server.url, await server.createKey(`wrong-${randomUUID().slice(0, 8)}`));
+  expectError(await replayRejections(api, { cursor: cursor.replace('{id}', randomUUID()) }), 400, ['cursor']);
+});

@@ -1,7 +1,10 @@
+// @module-tag full
+// @module-tag pooler
+
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
+import { beforeAll, beforeEach, expect, it } from 'vitest';
 import { type Answer, type Api, apiOf } from '../support/api.ts';
-import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
+import { type SharedServer, sharedServer, startBuiltServer } from '../support/built-server.ts';
 import { many, newShop, newTransaction } from '../support/new-records.ts';
 import { overviewOf } from '../support/overview.ts';
 import { listRejections, replayRejections } from '../support/rejections.ts';
@@ -9,15 +12,14 @@ import { startTcpProxy } from '../support/tcp-proxy.ts';
 
 /** Replays beside other replays, beside uploads, and when the database stops answering halfway. */
 
-let server: BuiltServer;
+let server: SharedServer;
 let api: Api;
 beforeAll(async () => {
-  server = await startBuiltServer();
+  server = await sharedServer();
 });
 beforeEach(async () => {
   api = apiOf(server.url, await server.createKey(`acme-${randomUUID().slice(0, 8)}`));
 });
-afterAll(() => server.stop());
 
 const sumOf = (answer: Answer, count: 'received' | 'created' | 'failed'): number =>
   answer.body.batches.reduce(

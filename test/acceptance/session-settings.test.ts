@@ -1,3 +1,6 @@
+// @module-tag full
+// @module-tag postgres-15
+
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import { type Api, apiOf } from '../support/api.ts';

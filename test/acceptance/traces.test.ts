@@ -1,3 +1,5 @@
+// @module-tag full
+
 import { randomBytes, randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
@@ -167,6 +169,30 @@ describe('with a collector', () => {
     expect(spansOf('1'.repeat(32))).toEqual([]);
   });
 
+  it('without a valid key the caller decides nothing', async () => {
+    const callers = many(200, () => newCaller());
+    const stranger = apiOf(server.url, 'wrong');
+    const spansBefore = collector.spans.length;
+    for (const [at, { headers }] of callers.entries()) {
+      if (at % 2) expect((await stranger.get('/v1/data', headers)).status).toBe(401);
+      else expect((await fetch(`${server.url}/health/live`, { headers })).status).toBe(200);
+    }
+    const known = newCaller();
+    await api.get('/v1/data', known.headers);
+    await requestSpan(known);
+    expect(callers.filter(({ traceId }) => spansOf(traceId).length > 0)).toEqual([]);
+    // The service traces one in a hundred on its own, and each is a few spans.
+    expect(collector.spans.length - spansBefore).toBeLessThan(100);
+  });
+
+  it('a request that is refused after its key was accepted is traced, with what was refused', async () => {
+    const refused = newCaller();
+    expect((await api.get('/v1/nowhere', refused.headers)).status).toBe(404);
+    const request = await requestSpan(refused);
+    expect(attributeOf(request, 'error.type')).toBe('not_found');
+    expect(spansOf(refused.traceId).map(({ name }) => name)).toContain('admit');
+  });
+
   it('a page that is read has the statement that reads it', async () => {
     const caller = newCaller();
     expect((await api.get('/v1/data/shops', caller.headers)).status).toBe(200);
@@ -179,9 +205,8 @@ describe('with a collector', () => {
   it('a failed statement is an error of the service, and a mistake of the client is none', async () => {
     const hasFailed = ({ status }: CollectedSpan) => status?.code === 2;
     const mistaken = newCaller();
-    expect((await apiOf(server.url, 'wrong').get('/v1/data', mistaken.headers)).status).toBe(401);
+    expect((await api.get('/v1/data?unknown=1', mistaken.headers)).status).toBe(400);
     await requestSpan(mistaken);
-    expect(spansOf(mistaken.traceId).map(({ name }) => name)).toContain('admit');
     expect(spansOf(mistaken.traceId).filter(hasFailed)).toEqual([]);
     await queryDatabase(server.databaseUrl, 'alter table tags rename to tags_away');
     onTestFinished(async () => {
@@ -209,6 +234,24 @@ describe('with a collector', () => {
     expect(JSON.stringify(collector.spans)).not.toContain('planted');
     expect(JSON.stringify(collector.spans)).not.toContain(shop.shop_id);
   });
+});
+
+it('a sampler that goes by the trace id does not see one that comes without a valid key', async () => {
+  const collector = await startTraceCollector();
+  onTestFinished(() => collector.close());
+  const server = await startBuiltServer({
+    OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
+    OTEL_TRACES_SAMPLER: 'traceidratio',
+    OTEL_TRACES_SAMPLER_ARG: '0.0001',
+  });
+  // The smallest id, which every share includes.
+  const traceId = `${'0'.repeat(31)}1`;
+  const headers = { traceparent: `00-${traceId}-${'1'.repeat(16)}-00` };
+  for (const key of ['wrong', await server.createKey('acme')])
+    await apiOf(server.url, key).get('/v1/data', headers);
+  await server.stop();
+  const requests = collector.spans.filter((span) => span.traceId === traceId && span.kind === 2);
+  expect(requests.map((span) => attributeOf(span, 'http.response.status_code'))).toEqual([200]);
 });
 
 it('without a collector nothing of OpenTelemetry is loaded', async () => {

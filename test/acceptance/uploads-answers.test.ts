@@ -1,24 +1,26 @@
+// @module-tag postgres-15
+// @module-tag pooler
+
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { type Answer, type Api, apiOf } from '../support/api.ts';
-import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
+import { type SharedServer, sharedServer } from '../support/built-server.ts';
 import { expectError, uuidV7 } from '../support/expect-error.ts';
 
 /** What an upload is answered: rows 16 to 28 of the decisions, each test named by the row it proves. */
 
-let server: BuiltServer;
+let server: SharedServer;
 let api: Api;
 let otherApi: Api;
 const shop = { shop_id: randomUUID(), name: 'Bakery', region: 'GB' };
 const student = { customer_id: randomUUID(), user_id: randomUUID(), region: 'GB' };
 beforeAll(async () => {
-  server = await startBuiltServer();
+  server = await sharedServer();
   api = apiOf(server.url, await server.createKey('acme'));
   otherApi = apiOf(server.url, await server.createKey('other'));
   await api.batch('shops', [shop]);
   await api.batch('customers', [student]);
 });
-afterAll(() => server.stop());
 
 const newTag = (fields: object = {}) => ({ tag_id: randomUUID(), name: 'vegan', ...fields });
 const badTag = () => newTag({ name: 7 });

@@ -1,16 +1,18 @@
+// @module-tag postgres-15
+// @module-tag pooler
+
 import { randomUUID } from 'node:crypto';
 import { gzipSync } from 'node:zlib';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { beforeAll, expect, it } from 'vitest';
 import { type Answer, type Api, apiOf } from '../support/api.ts';
-import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
+import { type SharedServer, sharedServer } from '../support/built-server.ts';
 
-let server: BuiltServer;
+let server: SharedServer;
 let api: Api;
 beforeAll(async () => {
-  server = await startBuiltServer();
+  server = await sharedServer();
   api = apiOf(server.url, await server.createKey('acme'));
 });
-afterAll(() => server.stop());
 
 const newTag = () => ({ tag_id: randomUUID(), name: 'vegan' });
 const linesOf = (records: readonly unknown[], end = '\n') =>

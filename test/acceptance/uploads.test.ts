@@ -1,18 +1,20 @@
+// @module-tag postgres-15
+// @module-tag pooler
+
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { allPages } from '../support/all-pages.ts';
 import { type Answer, type Api, apiOf } from '../support/api.ts';
-import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
+import { type SharedServer, sharedServer } from '../support/built-server.ts';
 
 /** What becomes of a record: rows 1 to 9 of the decisions, each test named by the row it proves. */
 
-let server: BuiltServer;
+let server: SharedServer;
 let api: Api;
 beforeAll(async () => {
-  server = await startBuiltServer();
+  server = await sharedServer();
   api = apiOf(server.url, await server.createKey('acme'));
 });
-afterAll(() => server.stop());
 
 const newShop = (fields: object = {}) => ({ shop_id: randomUUID(), name: 'Bakery', region: 'GB', ...fields });
 const second = (at: number) => `2026-01-01T00:00:0${at}Z`;

@@ -1,3 +1,5 @@
+// @module-tag full
+
 import { afterAll, expect, it } from 'vitest';
 import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
 import { freePort } from '../support/free-port.ts';

@@ -1,3 +1,5 @@
+// @module-tag full
+
 import { once } from 'node:events';
 import { copyFileSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { Agent } from 'node:https';

@@ -1,3 +1,5 @@
+// @module-tag full
+
 import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
 import { afterAll, beforeAll, expect, it } from 'vitest';

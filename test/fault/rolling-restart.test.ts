@@ -1,3 +1,5 @@
+// @module-tag full
+
 import { expect, it } from 'vitest';
 import { playWithFleet } from '../support/fleet.ts';
 import { nginxIsInstalled } from '../support/nginx.ts';

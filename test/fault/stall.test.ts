@@ -1,3 +1,5 @@
+// @module-tag full
+
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
@@ -132,6 +134,39 @@ it('a process whose uploads were given up is not ready within 10 s, and for as l
     }
     await release?.();
     await expectReadyAgain(server);
+  }));
+
+/** The table of a day: 0 is today. */
+const dayOf = (table: string, day: number) =>
+  `${table}_${new Date(Date.now() + day * 86_400_000).toISOString().slice(0, 10).replaceAll('-', '_')}`;
+
+it('a process is not ready while the partition that uploads write to is locked', () =>
+  inScene({ DATABASE_TIMEOUT_MS: '2000' }, async ({ server, keys, lock }) => {
+    // Tomorrow's too, because midnight may come.
+    const release = await lock([0, 1].map((day) => dayOf('changes', day)).join());
+    expect((await apiOf(server.url, keys[0]).upload('tags', [newTag()])).status).toBe(503);
+    for (let round = 0; round < 3; round++) {
+      await untilUnready(server, 'stalled');
+      await sleep(1_100);
+    }
+    await release();
+    await expectReadyAgain(server);
+  }));
+
+it('a process is ready while a day of interactions that is over is locked, as when it is indexed', () =>
+  inScene({ DATABASE_TIMEOUT_MS: '2000' }, async ({ server, keys, lock }) => {
+    const indexing = new pg.Client({ connectionString: server.databaseUrl });
+    await indexing.connect();
+    try {
+      await indexing.query(`begin; lock table ${dayOf('interactions', -2)} in share mode`);
+      const release = await lock('tags');
+      expect((await apiOf(server.url, keys[0]).upload('tags', [newTag()])).status).toBe(503);
+      await untilUnready(server, 'stalled');
+      await release();
+      await expectReadyAgain(server);
+    } finally {
+      await indexing.end();
+    }
   }));
 
 it('a process that stores other records meanwhile is ready', () =>

@@ -1,39 +1,27 @@
-import { execFileSync } from 'node:child_process';
-import {
-  chmodSync,
-  chownSync,
-  copyFileSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  rmSync,
-} from 'node:fs';
+// @module-tag full
+
+import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { fileURLToPath } from 'node:url';
 import { afterAll, expect, it } from 'vitest';
-import { type LocalPostgres, startLocalPostgres, unprivilegedAccount } from '../../src/cli/local-postgres.ts';
+import type { LocalPostgres } from '../../src/cli/local-postgres.ts';
 import { apiOf } from '../support/api.ts';
 import { startBuiltServer } from '../support/built-server.ts';
 import { servingLogin } from '../support/database.ts';
 import { newTag } from '../support/new-records.ts';
 import { queryDatabase } from '../support/query-database.ts';
 import { runCommand } from '../support/run-command.ts';
+import {
+  killPostgres,
+  standbyIsInstalled,
+  standbyStatements,
+  startPrimary,
+  startStandby,
+} from '../support/standby.ts';
 import { startTcpProxy } from '../support/tcp-proxy.ts';
 
 /** Follows "Standby" of docs/scaling.md: its statements and its pg_basebackup, on clusters of its own. */
-
-const programs = '/usr/lib/postgresql/15/bin';
-const isInstalled = existsSync(join(programs, 'pg_basebackup'));
-if (!isInstalled) console.log('No standby takes over: PostgreSQL 15 of Debian is not installed');
-
-const page = readFileSync(fileURLToPath(new URL('../../docs/scaling.md', import.meta.url)), 'utf8');
-const section = page.split(/^## /m).find((part) => part.startsWith('Standby\n')) ?? '';
-/** The statements that the page hands to psql, in their order. */
-const statements = [...section.matchAll(/-c (["'])(.*?)\1/g)].map(([, , text = '']) => text);
-const backupFlags = /pg_basebackup .* -D \S+ (.*)$/m.exec(section)?.[1]?.split(' ') ?? [];
 
 const running = new AsyncDisposableStack();
 afterAll(() => running.disposeAsync());
@@ -45,44 +33,27 @@ function makeFolder(): string {
   return folder;
 }
 
-async function start(folder: string): Promise<LocalPostgres> {
-  const cluster = await startLocalPostgres(folder, programs);
+async function started(starting: Promise<LocalPostgres>): Promise<LocalPostgres> {
+  const cluster = await starting;
   running.defer(() => cluster.stop());
   return cluster;
 }
 
-/** A copy that follows the primary, made as the page says. */
-async function startStandby(primary: LocalPostgres, folder: string): Promise<LocalPostgres> {
-  const account = unprivilegedAccount();
-  const data = join(folder, 'data');
-  mkdirSync(folder);
-  mkdirSync(data, { mode: 0o700 });
-  if (account) chownSync(data, account.uid, account.gid);
-  const { hostname, port } = new URL(primary.url('postgres'));
-  execFileSync(
-    join(programs, 'pg_basebackup'),
-    ['-h', hostname, '-p', port, '-U', 'replicator', '-D', data, ...backupFlags, '--checkpoint=fast'],
-    { ...account, env: { PGPASSWORD: 'change-me-4' }, stdio: 'pipe' },
-  );
-  copyFileSync(join(primary.home, 'password'), join(folder, 'password'));
-  return start(folder);
-}
-
-it.skipIf(!isInstalled)(
+it.skipIf(!standbyIsInstalled)(
   'a standby that takes over has every record that was acknowledged, and no process is restarted',
   { timeout: 300_000 },
   async () => {
-    expect(statements).toHaveLength(4);
-    const [createRole = '', waitForStandby = '', reload = '', promote = ''] = statements;
+    expect(standbyStatements).toHaveLength(4);
+    const [createRole = '', waitForStandby = '', reload = '', promote = ''] = standbyStatements;
     const folder = makeFolder();
-    const primary = await start(join(folder, 'first'));
+    const primary = await started(startPrimary(join(folder, 'first')));
     await queryDatabase(primary.url('postgres'), createRole);
     await queryDatabase(primary.url('postgres'), 'create database intake');
     const url = primary.url('intake');
     expect(await runCommand(['migrate'], { DATABASE_URL: url })).toMatchObject({ exitCode: 0 });
     const { password } = new URL(url);
     await queryDatabase(url, `create role ${servingLogin} login password '${password}' in role intake_serve`);
-    const standby = await startStandby(primary, join(folder, 'second'));
+    const standby = await started(startStandby(primary, join(folder, 'second')));
     await queryDatabase(url, waitForStandby);
     await queryDatabase(url, reload);
 
@@ -104,10 +75,7 @@ it.skipIf(!isInstalled)(
     });
     await expect.poll(() => acknowledged.length, { timeout: 60_000 }).toBeGreaterThan(100);
 
-    process.kill(
-      Number.parseInt(readFileSync(join(primary.home, 'data', 'postmaster.pid'), 'utf8'), 10),
-      'SIGKILL',
-    );
+    killPostgres(primary);
     await expect.poll(upload, { timeout: 60_000 }).toBe(503);
     const before = acknowledged.length;
     await queryDatabase(standby.url('postgres'), promote);

@@ -1,3 +1,5 @@
+// @module-tag full
+
 import { execFile } from 'node:child_process';
 import { cpSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -6,13 +8,13 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startBuiltServer } from '../support/built-server.ts';
-import { createTestDatabase } from '../support/database.ts';
+import { createReleasedDatabase, releases } from '../support/database.ts';
 import { playWithFleet } from '../support/fleet.ts';
 import { nginxIsInstalled } from '../support/nginx.ts';
 import { queryDatabase } from '../support/query-database.ts';
 import { runCommand } from '../support/run-command.ts';
 
-/** The next version is this one with more migrations, run from its source. */
+/** The next version is this one with more migrations, run from its source. The database began as that of the last release. */
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 let next: string;
@@ -41,7 +43,8 @@ beforeAll(async () => {
       `set local lock_timeout = '60s'; alter table ${table} add column added_later text default 'x';`,
     );
   addMigration('create table made_later (organisation_id uuid primary key);');
-  databaseUrl = await createTestDatabase();
+  ({ databaseUrl } = await createReleasedDatabase(releases.at(-1) as string));
+  await runCommand(['migrate'], { DATABASE_URL: databaseUrl });
 });
 afterAll(() => rmSync(next, { recursive: true, force: true }));
 

@@ -1,3 +1,5 @@
+// @module-tag full
+
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
@@ -56,7 +58,7 @@ it('analysts have a view of the type without being told', async () => {
   const [row] = await queryDatabase<{ columns: string }>(
     copy.databaseUrl,
     `select string_agg(attname, ' ' order by attnum) as columns from pg_attribute
-     where attrelid = 'analytics.vouchers'::regclass and has_table_privilege('intake_read', attrelid, 'select')`,
+     where attrelid = 'analytics_all.vouchers'::regclass and has_table_privilege('intake_read_all', attrelid, 'select')`,
   );
   expect(row?.columns).toBe(
     'organisation_id voucher_id shop_id offer_id code value expires created updated is_deleted stored_at',

@@ -44,14 +44,7 @@ it('the alerts, the runbook and the page for operators name metrics that there a
     const named = [...text.matchAll(/\bintake(?:_[a-z]+)+(?!\w)/g)].map(([name]) =>
       name.replace(/_(bucket|count|sum)$/, ''),
     );
-    const roles = [
-      'intake_serve',
-      'intake_admin',
-      'intake_app',
-      'intake_ops',
-      'intake_read',
-      'intake_read_all',
-    ];
+    const roles = ['intake_serve', 'intake_admin', 'intake_app', 'intake_ops', 'intake_read_all'];
     expect(named.filter((name) => !known.includes(name) && !roles.includes(name))).toEqual([]);
   }
 });

@@ -1,3 +1,5 @@
+// @module-tag postgres-15
+
 import fc from 'fast-check';
 import pg from 'pg';
 import { afterAll, beforeAll, expect, it } from 'vitest';

@@ -1,12 +1,15 @@
+// @module-tag postgres-15
+
 import { randomUUID, randomUUIDv7 } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { ChangeCursors } from '../../src/changes/change-cursor.ts';
-import { numberAllChanges, stateOf } from '../../src/changes/change-log.ts';
+import { ChangeCursors, startOf } from '../../src/changes/change-cursor.ts';
+import { freshCursor, numberAllChanges, stateOf } from '../../src/changes/change-log.ts';
 import { dropOldChanges, numberForAll } from '../../src/changes/old-changes.ts';
 import { limits } from '../../src/limits.ts';
 import { inTransaction } from '../../src/postgres/transactions.ts';
 import { uuidFloor } from '../../src/registry/uuid-v7.ts';
+import { SignedCursors } from '../../src/signed-cursors.ts';
 import { createTestApp, type TestApp } from '../support/app.ts';
 import { many } from '../support/new-records.ts';
 import { addOldChanges } from '../support/old-changes.ts';
@@ -34,6 +37,9 @@ async function write(organisationId: string, before = async () => {}): Promise<s
   });
   return id;
 }
+
+const cursorsOf = async (organisationId: string) =>
+  new ChangeCursors(await new SignedCursors(test.pool).for(organisationId, 'feed'));
 
 async function numbered(organisationId: string): Promise<{ number: number; id: string }[]> {
   const { rows } = await test.pool.query<{ number: string; id: string }>(
@@ -110,7 +116,7 @@ it('numbers are given to all organisations where nobody reads, a bounded number 
     );
   await numberForAll(test.pool);
   for (const organisationId of organisations)
-    expect(await stateOf(test.pool, organisationId)).toEqual({
+    expect(await stateOf(test.pool, organisationId)).toMatchObject({
       last: count,
       forgotten: 0,
       hasUnnumbered: false,
@@ -134,14 +140,140 @@ it('old days are dropped, and what they held is known to be forgotten, numbered 
     `to_drop_${dropped}`,
   ]);
   expect(rows[0]).toEqual({ kept, dropped: null, left: null });
-  expect(await stateOf(test.pool, one)).toEqual({ last: 3, forgotten: 1, hasUnnumbered: false });
-  expect(await stateOf(test.pool, other)).toEqual({ last: 1, forgotten: 1, hasUnnumbered: false });
+  expect(await stateOf(test.pool, one)).toMatchObject({ last: 3, forgotten: 1, hasUnnumbered: false });
+  expect(await stateOf(test.pool, other)).toMatchObject({ last: 1, forgotten: 1, hasUnnumbered: false });
 
-  const cursors = new ChangeCursors(one);
+  const cursors = await cursorsOf(one);
+  const { epochs } = await stateOf(test.pool, one);
   const read = (query = '') =>
     test.app.inject({ url: `/v1/changes${query}`, headers: { authorization: `Bearer ${key}` } });
-  const old = await read(`?after=${cursors.write({ number: 1, offset: 0 })}`);
+  const old = await read(`?after=${cursors.write(startOf(1, epochs))}`);
   expect([old.statusCode, old.json().code]).toEqual([410, 'cursor_too_old']);
-  for (const query of ['', `?after=${cursors.write({ number: 2, offset: 0 })}`])
+  for (const query of ['', `?after=${cursors.write(startOf(2, epochs))}`])
     expect((await read(query)).json().changes).toHaveLength(2);
+});
+
+/** An organisation whose log can fall back to what it was, as on a standby that lacks the last commits. */
+async function newLog() {
+  const { organisationId, key } = await newTenant();
+  const cursors = await cursorsOf(organisationId);
+  const read = (after: string) =>
+    test.app.inject({ url: `/v1/changes?after=${after}`, headers: { authorization: `Bearer ${key}` } });
+  const query = async (text: string, values: unknown[] = []) =>
+    (await test.pool.query(text, [organisationId, ...values])).rows;
+  return {
+    /** Adds changes, each numbered before the next; returns their ids. */
+    async add(count: number): Promise<string[]> {
+      const ids: string[] = [];
+      for (let at = 0; at < count; at++) {
+        ids.push(await write(organisationId));
+        await numberAllChanges(test.pool, organisationId);
+      }
+      return ids;
+    },
+    cursor: () => freshCursor(test.pool, organisationId, cursors),
+    async idsAfter(cursor: string): Promise<string[]> {
+      const answer = await read(cursor);
+      expect(answer.statusCode, answer.body).toBe(200);
+      return answer.json().changes.map(({ id }: { id: string }) => id);
+    },
+    async statusAfter(cursor: string): Promise<number> {
+      return (await read(cursor)).statusCode;
+    },
+    epochs: async () => (await stateOf(test.pool, organisationId)).epochs,
+    /** What the standby has; the returned function lets it take over. */
+    async replicate(): Promise<() => Promise<void>> {
+      const [counter] = await query('select * from change_counters where organisation_id = $1');
+      return async () => {
+        await query(
+          'update change_counters set last_number = $2, epochs = $3, server_started = $4 where organisation_id = $1',
+          [counter.last_number, JSON.stringify(counter.epochs), counter.server_started],
+        );
+        await query('delete from changes where organisation_id = $1 and number > $2', [counter.last_number]);
+        await this.move();
+      };
+    },
+    /** From now on another server gives the numbers. */
+    async move(): Promise<void> {
+      await query('update change_counters set server_started = $2 where organisation_id = $1', [
+        `start of ${randomUUID()}`,
+      ]);
+    },
+  };
+}
+
+it('a feed goes on when another server has all changes', async () => {
+  const log = await newLog();
+  const first = await log.cursor();
+  const ids = await log.add(2);
+  const second = await log.cursor();
+  for (let time = 0; time < 3; time++) {
+    await log.move();
+    expect(await log.idsAfter(first)).toEqual(ids);
+    ids.push(...(await log.add(2)));
+    expect(await log.idsAfter(first)).toEqual(ids);
+    expect(await log.idsAfter(second)).toEqual(ids.slice(2));
+  }
+  expect(await log.epochs()).toHaveLength(4);
+});
+
+it('a cursor that has passed changes which a standby lacks is too old, and every other one goes on', async () => {
+  const log = await newLog();
+  const kept = await log.add(3);
+  const before = await log.cursor();
+  const takeOver = await log.replicate();
+  await log.add(2);
+  const beyond = await log.cursor();
+  await takeOver();
+  expect(await log.statusAfter(beyond)).toBe(410);
+  expect(await log.idsAfter(before)).toEqual([]);
+  // As many numbers as were lost, and then more.
+  for (const count of [2, 4]) {
+    kept.push(...(await log.add(count)));
+    expect(await log.statusAfter(beyond)).toBe(410);
+    expect(await log.idsAfter(before)).toEqual(kept.slice(3));
+  }
+  expect(await log.idsAfter(await log.cursor())).toEqual([]);
+});
+
+it('a cursor of a standby that was lost in turn, with the record of its epoch, is too old', async () => {
+  const log = await newLog();
+  const kept = await log.add(3);
+  const before = await log.cursor();
+  const [firstTakesOver, secondTakesOver] = [await log.replicate(), await log.replicate()];
+  const lost: string[] = [];
+  for (const takeOver of [firstTakesOver, secondTakesOver]) {
+    await log.add(3);
+    lost.push(await log.cursor());
+    await takeOver();
+  }
+  // The log is the one of the primary again, up to the third change, and a shard may return to a server.
+  kept.push(...(await log.add(5)));
+  for (const cursor of lost) expect(await log.statusAfter(cursor)).toBe(410);
+  expect(await log.idsAfter(before)).toEqual(kept.slice(3));
+  expect((await log.epochs()).map(({ first }) => first)).toEqual([1, 4]);
+});
+
+it('epochs of which everything is forgotten are not kept', async () => {
+  const { organisationId } = await newTenant();
+  const epochsAfter = async (isForgotten: boolean) => {
+    await write(organisationId);
+    await numberAllChanges(test.pool, organisationId);
+    await test.pool.query(
+      `update change_counters set server_started = 'another', forgotten_number = case when $2 then last_number else 0 end
+       where organisation_id = $1`,
+      [organisationId, isForgotten],
+    );
+    await write(organisationId);
+    return (await numberAllChanges(test.pool, organisationId)).epochs.map(({ first }) => first);
+  };
+  expect(await epochsAfter(false)).toEqual([1, 2]);
+  // Number 3 is forgotten, and a reader may have read it last.
+  expect(await epochsAfter(true)).toEqual([2, 4]);
+  expect(await epochsAfter(true)).toEqual([4, 6]);
+  await test.pool.query('update change_counters set epochs = $2 where organisation_id = $1', [
+    organisationId,
+    JSON.stringify(many(limits.changeEpochsKept, (at) => ({ id: '0badcafe', first: at }))),
+  ]);
+  expect(await epochsAfter(false)).toHaveLength(limits.changeEpochsKept);
 });

@@ -1,5 +1,8 @@
+// @module-tag postgres-15
+
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { limits } from '../../src/limits.ts';
 import { choresOf, counting } from '../../src/maintenance/chores.ts';
 import { startMaintenance } from '../../src/maintenance/maintenance.ts';
 import { uuidFloor } from '../../src/registry/uuid-v7.ts';
@@ -17,11 +20,11 @@ afterAll(() => test.close());
 const dayMs = 86_400_000;
 
 async function doChores(daysKept = 30): Promise<void> {
-  for (const chore of choresOf(test.pool, { receiptsKeptDays: daysKept, changesKeptDays: 7 }))
-    await chore.run();
+  for (const chore of choresOf(test.pool, { ...config, receiptsKeptDays: daysKept })) await chore.run();
 }
 
-const rollUp = () => choresOf(test.pool, { receiptsKeptDays: 30, changesKeptDays: 7 })[0]!.run();
+const config = { receiptsKeptDays: 30, changesKeptDays: 7, databaseTimeoutMs: 30_000 };
+const rollUp = () => choresOf(test.pool, config)[0]!.run();
 const headers = () => ({ authorization: `Bearer ${key}` });
 
 async function upload(type: string, records: unknown[]) {
@@ -133,6 +136,11 @@ it('a key of an upload is forgotten after its day', async () => {
   await test.pool.query(`update upload_idempotency_keys set claimed_at = now() - interval '25 hours'`);
   await doChores();
   expect(await rowsOf('select from upload_idempotency_keys')).toEqual([]);
+});
+
+it('no chore waits for the connection of another', () => {
+  const chores = choresOf(test.pool, config);
+  expect(limits.choreConnectionsMax).toBe(chores.filter(({ isLong }) => isLong).length + 1);
 });
 
 it('others do not wait for a long chore', async () => {

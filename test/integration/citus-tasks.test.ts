@@ -1,9 +1,12 @@
+// @module-tag postgres-15
+
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import { apiOf } from '../support/api.ts';
 import { createTestApp, type TestApp } from '../support/app.ts';
 import { type CitusPlan, citusPlan } from '../support/citus-plans.ts';
 import { makeEveryRequest } from '../support/every-request.ts';
 import { type RecordedStatement, recordStatements } from '../support/recorded-statements.ts';
+import { signerOf } from '../support/signed-cursor.ts';
 
 /** Every statement that requests send, as they send it, explained by the coordinator of a Citus cluster. */
 describe.skipIf(inject('citus') === null)('on Citus', () => {
@@ -15,7 +18,8 @@ describe.skipIf(inject('citus') === null)('on Citus', () => {
     testApp = await createTestApp();
     const { organisationId, key } = await testApp.organisation('acme');
     const recording = recordStatements();
-    await makeEveryRequest(apiOf(await testApp.app.listen({ port: 0, host: '127.0.0.1' }), key));
+    const api = apiOf(await testApp.app.listen({ port: 0, host: '127.0.0.1' }), key);
+    await makeEveryRequest(api, await signerOf(testApp.databaseUrl, 'acme', 'report'));
     recording.stop();
     const { rows } = await testApp.pool.query<{ node: string }>(
       `select nodename || ':' || nodeport as node

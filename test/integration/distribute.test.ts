@@ -1,3 +1,5 @@
+// @module-tag postgres-15
+
 import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { cpSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
@@ -133,13 +135,7 @@ describe.runIf(CITUS_URL)('on a cluster', () => {
       expect((await api.upload('tags', [...tags, badTag()])).status).toBe(207);
       expect(await distribute()).toEqual(refused(/processes of Intake are connected/));
     });
-    await queryDatabase(
-      coordinatorUrl,
-      `insert into analysts (login, organisation_id) select '${stranger}'::regrole, organisation_id from organisations`,
-    );
     const planned = await distribute('--dry-run', '--shards', '4');
-    expect(planned.stdout).toContain(`-- ${stranger}: bound to one organisation, which a cluster refuses`);
-    await queryDatabase(coordinatorUrl, 'delete from analysts');
     expect(planned.stdout).toContain(
       "create_distributed_table('tenants', 'organisation_id', shard_count => 4);",
     );
@@ -148,7 +144,7 @@ describe.runIf(CITUS_URL)('on a cluster', () => {
     expect(await queryDatabase(coordinatorUrl, isDistributed)).toEqual([]);
     const done = await distribute('--shards', '4');
     expect(done).toMatchObject({ exitCode: 0, stderr: '' });
-    expect(done.stdout.startsWith(planned.stdout.replace(/^-- .*\n/m, ''))).toBe(true);
+    expect(done.stdout.startsWith(planned.stdout)).toBe(true);
     expect(await queryDatabase(coordinatorUrl, `select pg_relation_size('tags')::integer as bytes`)).toEqual([
       { bytes: 0 },
     ]);

@@ -1,3 +1,5 @@
+// @module-tag postgres-15
+
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -15,7 +17,8 @@ import { expectInTime } from '../support/in-time.ts';
 
 let test: TestApp;
 const doChores = async () => {
-  for (const chore of choresOf(test.pool, { receiptsKeptDays: 30, changesKeptDays: 7 })) await chore.run();
+  const config = { receiptsKeptDays: 30, changesKeptDays: 7, databaseTimeoutMs: 30_000 };
+  for (const chore of choresOf(test.pool, config)) await chore.run();
 };
 let organisationId: string;
 const dayMs = 86_400_000;

@@ -1,3 +1,5 @@
+// @module-tag postgres-15
+
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { readConfig } from '../../src/config.ts';
 import { inOneExchange } from '../../src/postgres/one-exchange.ts';

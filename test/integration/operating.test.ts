@@ -1,3 +1,5 @@
+// @module-tag full
+
 import { type ChildProcess, execFile, execFileSync, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import {
@@ -169,8 +171,8 @@ describe.skipIf(missing.length > 0)('docs/operating.md', { timeout: 240_000 }, (
   it('where the roles are missing, the statements and migrate bring them', async () => {
     for (const server of servers) await stop(server);
     await pasteSudo(`sudo -u postgres psql -v ON_ERROR_STOP=1 intake <<'SQL'
-drop owned by intake_serve, intake_admin, intake_read, intake_read_all;
-drop role intake_serve, intake_admin, intake_read, intake_read_all;
+drop owned by intake_serve, intake_admin, intake_read_all;
+drop role intake_serve, intake_admin, intake_read_all;
 SQL
 `);
     const migrate = block('Setup', 'main.js migrate');

@@ -1,3 +1,5 @@
+// @module-tag full
+
 import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import pg from 'pg';
@@ -23,6 +25,7 @@ import { addOldChanges } from '../support/old-changes.ts';
 import { addOldWeek } from '../support/old-week.ts';
 import { genericPlan, type Plan, statementsInside } from '../support/plans.ts';
 import { linesThatQuery, type Recording, recordStatements } from '../support/recorded-statements.ts';
+import { signerOf } from '../support/signed-cursor.ts';
 
 /**
  * Every statement that the service sends, planned on small and on large tables. A prepared statement keeps its generic
@@ -70,8 +73,8 @@ const tiny = [
   'schema_compatibility',
   'restores',
   'leases',
+  'cursor_key',
   'interaction_partitions',
-  'analysts',
 ];
 const records = resourceTypes.map((type) => tableOf(type).name);
 /** Statements that may cost more, by a part of their text, each with its reason. */
@@ -148,7 +151,7 @@ async function useEverything(): Promise<void> {
     await admin.send('/admin/v1/organisations/acme', {
       method: 'PATCH',
       headers: { 'content-type': 'application/json' },
-      body: '{"name":"Acme"}',
+      body: '{"name":"Acme","recommendations_report":true}',
     });
     const { body: issued } = await admin.post('/admin/v1/keys', { organisation: 'acme' });
     const { body: rotated } = await admin.post(`/admin/v1/keys/${issued.key_id}/rotate`, {});
@@ -156,7 +159,7 @@ async function useEverything(): Promise<void> {
     const names = { organisation: 'acme', slug: 'acme', key_id: issued.key_id, limit: '1' };
     await askEverything(admin, adminOperations, { ...names, cursor: 'acme' });
     const api = apiOf(service.address, issued.key);
-    await makeEveryRequest(api);
+    await makeEveryRequest(api, await signerOf(ownerUrl, 'acme', 'report'));
     await waitForChange(api, service.address, issued.key);
     await doMaintenance(api);
     const { rows } = await owner.query<{ organisation_id: string }>(
@@ -197,7 +200,7 @@ async function useEverything(): Promise<void> {
        on conflict (organisation_id) do update set interactions_after = '${firstUuid}', transactions_after = '${firstUuid}'`,
     );
     for (const chore of [
-      ...choresOf(pool, { receiptsKeptDays: 30, changesKeptDays: 7 }),
+      ...choresOf(pool, { receiptsKeptDays: 30, changesKeptDays: 7, databaseTimeoutMs: 30_000 }),
       ...counting(pool, () => {}),
     ])
       await chore.run();

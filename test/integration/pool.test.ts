@@ -1,3 +1,5 @@
+// @module-tag postgres-15
+
 import { afterAll, expect, inject, it } from 'vitest';
 import { readConfig } from '../../src/config.ts';
 import { NodePools } from '../../src/postgres/node-pools.ts';

@@ -1,11 +1,16 @@
+// @module-tag postgres-15
+
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { ChangeCursors, startOf } from '../../src/changes/change-cursor.ts';
+import { numberAllChanges } from '../../src/changes/change-log.ts';
 import type { RecordSource } from '../../src/changes/read-changes.ts';
 import { type GroupReader, ReaderGroups } from '../../src/changes/reader-group.ts';
 import { limits } from '../../src/limits.ts';
 import type { Pool } from '../../src/postgres/pool.ts';
 import { takeRecords } from '../../src/records/read-records.ts';
+import { SignedCursors } from '../../src/signed-cursors.ts';
 import { createTestApp, type TestApp } from '../support/app.ts';
 import { many, newShop, newTag } from '../support/new-records.ts';
 
@@ -23,6 +28,7 @@ const idsOfAPage = () => many(page, () => randomUUID());
 async function newOrganisation() {
   const { organisationId, key } = await test.organisation(`acme-${randomUUID().slice(0, 8)}`);
   const groups = new ReaderGroups();
+  const cursors = new ChangeCursors(await new SignedCursors(test.pool).for(organisationId, 'feed'));
   const started: string[] = [];
   /** What happens when the records of a page are about to be read, by the number of the read. */
   const before: (() => Promise<void>)[] = [];
@@ -71,8 +77,11 @@ async function newOrganisation() {
       });
       expect(answer.statusCode, answer.body).toBe(200);
     },
-    join: (number: number): GroupReader =>
-      groups.join(pool, { organisationId, types: new Set(['tags']), records }, { number, offset: 0 }),
+    async join(number: number): Promise<GroupReader> {
+      const { epochs } = await numberAllChanges(test.pool, organisationId);
+      const asked = { organisationId, types: new Set(['tags']), records, cursors };
+      return groups.join(pool, asked, startOf(number, epochs));
+    },
   };
 }
 
@@ -91,7 +100,7 @@ it('pages without a record in common are read at once', async () => {
   const isSecondBegun = Promise.withResolvers<void>();
   acme.before.push(() => isSecondBegun.promise);
   acme.before.push(async () => isSecondBegun.resolve());
-  const reader = acme.join(1);
+  const reader = await acme.join(1);
   expect([...(await readPage(reader)).keys()]).toEqual(first);
   expect([...(await readPage(reader)).keys()]).toEqual(second);
   expect(acme.started).toHaveLength(2);
@@ -110,7 +119,7 @@ it('a page waits for one that has a record of it, so that no reader sees the rec
     expect(acme.started).toHaveLength(1);
     await acme.store([shared], 3);
   });
-  const reader = acme.join(1);
+  const reader = await acme.join(1);
   expect((await readPage(reader)).get(shared)).toBe(3);
   expect((await readPage(reader)).get(shared)).toBe(3);
 });
@@ -121,10 +130,10 @@ it('a page that was read before a reader last saw its records is not given to th
   const [one] = ids as [string];
   await acme.store(ids, 1);
   await acme.store(ids, 2);
-  const [ahead, slow] = [acme.join(2), acme.join(2)];
+  const [ahead, slow] = [await acme.join(2), await acme.join(2)];
   expect((await readPage(ahead)).get(one)).toBe(2);
   await acme.store([one], 3);
-  const late = acme.join(1);
+  const late = await acme.join(1);
   expect((await readPage(late)).get(one)).toBe(3);
   expect((await readPage(late)).get(one)).toBe(3);
   // The page is still there for the one that had seen nothing.
@@ -140,7 +149,7 @@ it('after an error a reader gets the page that it asked for, though the next one
   const last = pages.length;
   acme.before[last - 2] = () => failed.promise;
   const isLooking = acme.holdLook(2);
-  const reader = acme.join(1);
+  const reader = await acme.join(1);
   for (let read = 1; read < last - 1; read++) await readPage(reader);
   const mayLook = await isLooking;
   const failing = reader.read();
@@ -156,7 +165,7 @@ it('nothing is asked again and again where only other types follow a page that a
   const acme = await newOrganisation();
   await acme.store(idsOfAPage(), 1);
   await acme.store([randomUUID()], 1, 'shops');
-  const [fast] = [acme.join(1), acme.join(1)];
+  const [fast] = [await acme.join(1), await acme.join(1)];
   await readPage(fast);
   await sleep(300);
   const { queries } = acme.asked;

@@ -1,3 +1,5 @@
+// @module-tag full
+
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import {
@@ -105,7 +107,7 @@ function withoutIds(answer: string): string {
       '"$1"',
     )
     .replaceAll(/"key_id": "\w{11}"/g, '"key_id"')
-    .replaceAll(/"(cursor|next_cursor)": "\d+-\d+-[0-9a-f]{8}"/g, '"$1"')
+    .replaceAll(/"(cursor|next_cursor)": "\d+-\d+-\d+-[0-9a-f]{8}-[\w-]{22}"/g, '"$1"')
     .replaceAll(/"duration_ms": \d+/g, '"duration_ms"')
     .replaceAll(/"(created|received|last_upload)": "\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,3})?Z"/g, '"$1"');
 }

@@ -1,3 +1,5 @@
+// @module-tag full
+
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { authenticate } from '../../src/keys/authenticate.ts';
 import { FailedKeys } from '../../src/keys/failed-keys.ts';

@@ -1,3 +1,6 @@
+// @module-tag full
+// @module-tag postgres-15
+
 import { createHash, randomUUID } from 'node:crypto';
 import { Agent } from 'node:http';
 import { afterAll, beforeAll, expect, it } from 'vitest';

@@ -1,3 +1,5 @@
+// @module-tag full
+
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { Agent } from 'node:http';

@@ -1,3 +1,5 @@
+// @module-tag full
+
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, it } from 'vitest';
@@ -15,6 +17,7 @@ let api: Api;
 beforeAll(async () => {
   server = await startBuiltServer();
   api = apiOf(server.url, await server.createKey('acme'));
+  await server.run('organisations', 'set-report', 'acme', 'on');
 });
 afterAll(() => server.stop());
 

@@ -1,3 +1,5 @@
+// @module-tag full
+
 import { once } from 'node:events';
 import { Agent } from 'node:http';
 import { connect } from 'node:net';

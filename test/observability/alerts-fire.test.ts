@@ -1,3 +1,5 @@
+// @module-tag full
+
 import { copyFileSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -10,7 +12,7 @@ import { makeCertificate } from '../support/certificate.ts';
 import { freePort } from '../support/free-port.ts';
 import { type FreezablePostgres, startFreezablePostgres } from '../support/freezable-postgres.ts';
 import { holdUpload } from '../support/held-upload.ts';
-import { badTag, many, newTag } from '../support/new-records.ts';
+import { badTag, many, newShop, newTag, newTransaction } from '../support/new-records.ts';
 import {
   type Exporter,
   type Prometheus,
@@ -219,6 +221,22 @@ describe.skipIf(!prometheusIsInstalled)("alerts (need Debian's prometheus and it
     const delaying = startDelaying();
     await untilFired('IntakeUploadsSlow');
     await delaying.stop();
+    await untilQuiet();
+  });
+
+  it('a report that cannot be counted', { timeout }, async () => {
+    const reported = apiOf(one().url, await one().createKey('reported'));
+    await one().run('organisations', 'set-report', 'reported', 'on');
+    const session = new pg.Client({ connectionString: postgres.url });
+    await session.connect();
+    await session.query('begin; lock table report_transactions');
+    const shop = newShop();
+    expect((await reported.upload('shops', [shop])).status).toBe(200);
+    expect((await reported.upload('transactions', [newTransaction(shop.shop_id)])).status).toBe(200);
+    await untilFired('IntakeReportLate');
+    await session.end();
+    // The leader would try again after a minute.
+    await one().run('organisations', 'set-report', 'reported', 'off');
     await untilQuiet();
   });
 

@@ -10,5 +10,7 @@ export function shortenedRules(): string {
       .replace(/\[\d+m:30s\]/g, '[5s:1s]')
       // Counts are rolled up every ten seconds, whoever is in a hurry.
       .replace('> 120', '> 13')
+      // Changes are numbered, and counted for reports, every ten seconds each.
+      .replace('> 900', '> 30')
   );
 }

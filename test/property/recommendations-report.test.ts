@@ -1,9 +1,12 @@
+// @module-tag postgres-15
+
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { inTransaction } from '../../src/postgres/transactions.ts';
 import { countChanges } from '../../src/reports/count-changes.ts';
 import { groupings, windowNames } from '../../src/reports/definitions.ts';
 import { createTestApp, type TestApp } from '../support/app.ts';
+import { propertyRuns } from '../support/property-runs.ts';
 import { type AskedReport, reportOf, type TestInteraction, type TestTransaction } from './report-oracle.ts';
 
 let test: TestApp;
@@ -149,7 +152,7 @@ it('the report equals one that is recomputed from the tables as the document def
       }
     }),
     // Shrinking a counterexample would take many minutes; its seed is printed.
-    { numRuns: Number(process.env.REPORT_RUNS ?? 25), endOnFailure: true },
+    { numRuns: Number(process.env.REPORT_RUNS ?? propertyRuns(25)), endOnFailure: true },
   );
 }, 300_000);
 

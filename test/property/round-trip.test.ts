@@ -1,3 +1,5 @@
+// @module-tag postgres-15
+
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import {
@@ -8,6 +10,7 @@ import {
   resourceTypes,
 } from '../../src/registry/resources.ts';
 import { createTestApp, type TestApp } from '../support/app.ts';
+import { propertyRuns } from '../support/property-runs.ts';
 import type { Sent, Values } from './oracle.ts';
 import { sentRecord } from './records.ts';
 
@@ -139,7 +142,7 @@ it.each(resourceTypes)(
         }
         expect(await sendBack(key, type)).toBe(0);
       }),
-      { numRuns: 25 },
+      { numRuns: propertyRuns(25) },
     );
   },
   240_000,
@@ -175,7 +178,7 @@ it('4a: every day of the calendar is read as it was sent', async () => {
     fc.asyncProperty(fc.array(days, many), async (values) => {
       expect(await readBack('customers', 'birthdate', values)).toEqual(values);
     }),
-    { numRuns: 20 },
+    { numRuns: propertyRuns(20) },
   );
 }, 240_000);
 
@@ -193,7 +196,7 @@ it('4a: every instant is read to the microsecond', async () => {
       const expected = values.map((value) => value.replace(/\.?0*Z$/, 'Z'));
       expect(await readBack('tags', 'created', values)).toEqual(expected);
     }),
-    { numRuns: 20 },
+    { numRuns: propertyRuns(20) },
   );
 }, 240_000);
 
@@ -212,7 +215,7 @@ it.each([
       fc.asyncProperty(fc.array(arbitrary, many), async (values) => {
         expect(await readBack(type, field, values)).toEqual(values);
       }),
-      { numRuns: 20 },
+      { numRuns: propertyRuns(20) },
     );
   },
   240_000,
@@ -226,6 +229,6 @@ it('4a: every text is read as it was sent', async () => {
     fc.asyncProperty(fc.array(texts, many), async (values) => {
       expect(await readBack('tags', 'name', values)).toEqual(values);
     }),
-    { numRuns: 20 },
+    { numRuns: propertyRuns(20) },
   );
 }, 240_000);

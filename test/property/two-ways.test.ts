@@ -1,3 +1,5 @@
+// @module-tag postgres-15
+
 import fc from 'fast-check';
 import { expect, it, vi } from 'vitest';
 import { RequestError } from '../../src/errors.ts';
@@ -9,6 +11,7 @@ import { sentReferencesOf, type UploadType, uploadTypes } from '../../src/regist
 import type { CheckedBatch } from '../../src/uploads/read/batch-builder.ts';
 import { makeBuilders } from '../../src/uploads/read/batch-builder.ts';
 import { checkUpload } from '../../src/uploads/read/check-upload.ts';
+import { propertyRuns } from '../support/property-runs.ts';
 import { sentRecord } from './records.ts';
 
 const builders = makeBuilders();
@@ -97,7 +100,7 @@ it('a body says the same whether its records may take the fast path or not', () 
     fc.property(typeAndRecords, fc.constantFrom(undefined, 1, '\t', ' \r\n'), ([type, records], space) =>
       expectSame(type, Buffer.from(JSON.stringify({ records }, null, space))),
     ),
-    { numRuns: 1_000 },
+    { numRuns: propertyRuns(1_000) },
   );
 });
 
@@ -111,7 +114,7 @@ it('records one a line say the same as in an object', () => {
         said(type, JSON.stringify({ records }), false, true),
       );
     }),
-    { numRuns: 500 },
+    { numRuns: propertyRuns(500) },
   );
 });
 
@@ -123,7 +126,7 @@ it('and so does a body that was changed somewhere', () => {
       ([type, records], changes) =>
         expectSame(type, changes.reduce(applyTo, Buffer.from(JSON.stringify({ records })))),
     ),
-    { numRuns: 5_000 },
+    { numRuns: propertyRuns(5_000) },
   );
 });
 
@@ -148,7 +151,7 @@ it('numbers written in every way are the numbers that JSON.parse makes of them',
         .replace('"longitude":0', `"longitude":${longitude}`);
       expectSame('branches', Buffer.from(`{"records":[${sent}]}`));
     }),
-    { numRuns: 3_000 },
+    { numRuns: propertyRuns(3_000) },
   );
 });
 

@@ -1,7 +1,10 @@
+// @module-tag postgres-15
+
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type ResourceType, referencesOf, resources, resourceTypes } from '../../src/registry/resources.ts';
 import { createTestApp, type TestApp } from '../support/app.ts';
+import { propertyRuns } from '../support/property-runs.ts';
 import { countDeadlocks } from '../support/query-database.ts';
 import { untilStored } from '../support/until-stored.ts';
 import { Oracle, type Sent, type Values } from './oracle.ts';
@@ -103,7 +106,7 @@ it('stored rows, counts and indices equal those of records applied one after ano
       }
       expect(await storedRows(organisationId, type)).toEqual(oracle.stored);
     }),
-    { numRuns: 300 },
+    { numRuns: propertyRuns(300) },
   );
 }, 300_000);
 

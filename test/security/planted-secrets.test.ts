@@ -1,3 +1,5 @@
+// @module-tag full
+
 import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { deflateSync, gzipSync } from 'node:zlib';
@@ -39,6 +41,7 @@ beforeAll(async () => {
   directUrl = await createTestDatabase();
   const run = (...args: string[]) => runCommand(args, { DATABASE_URL: directUrl });
   await run('organisations', 'create', 'acme');
+  await run('organisations', 'set-report', 'acme', 'on');
   const issue = async () =>
     JSON.parse((await run('keys', 'issue', '--organisation', 'acme', '--json')).stdout).key as string;
   [key, plantedKey] = [await issue(), await issue()];

@@ -1,3 +1,5 @@
+// @module-tag full
+
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { apiOf } from '../support/api.ts';
@@ -5,10 +7,7 @@ import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
 import { exchangeBytes } from '../support/exchange-bytes.ts';
 import { expectReady } from '../support/ready.ts';
 
-/**
- * Requests that two readers, such as a proxy and the service, could take for two different things. Each carries a second
- * request within itself, where one reading has a body and another has the next request; it must never be answered.
- */
+/** Requests that a proxy and the service could read differently. Each hides a second one, which must not be answered. */
 
 let server: BuiltServer;
 /** Cuts soon what never becomes whole: a request without its end cannot be told from a slow one. */

@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { globSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { expect, it } from 'vitest';
 
@@ -44,6 +44,13 @@ it.each(['fuzz/requirements.txt', 'client-check/python/requirements.txt', 'test/
       expect(one).toMatch(/^[\w.-]+==[\d.]+ \\\n( +--hash=sha256:[0-9a-f]{64}( \\)?\n)+/);
   },
 );
+
+it('what the workflows use is pinned to a commit', () => {
+  const workflows = globSync('.github/workflows/*.yml', { cwd: root }).map(read).join('\n');
+  const used = [...workflows.matchAll(/uses: (.*)/g)].map(([, action]) => action);
+  expect(used.length).toBeGreaterThan(5);
+  for (const action of used) expect(action).toMatch(/^[\w-]+\/[\w-]+@[0-9a-f]{40} # v[\d.]+$/);
+});
 
 it('what generates TypeScript clients is asked for by exact versions and hashes, and runs no install script', () => {
   const { packages: locked } = JSON.parse(read('client-check/typescript/package-lock.json'));

@@ -4,6 +4,7 @@ import { fieldsOf, idFieldOf, makeRecord, recordTypes, type TestRecord } from '.
 import type { Api } from '../support/api.ts';
 import { everyRowOf } from '../support/query-database.ts';
 import { listRejections } from '../support/rejections.ts';
+import { replayCursorAfter, reportCursorAfter, signerOf } from '../support/signed-cursor.ts';
 
 /** What two organisations have stored, partly under the same ids, before one of them attacks the other. */
 
@@ -49,9 +50,11 @@ export interface Victims {
   readonly values: Readonly<Record<string, string>>;
   /** All that is the victim's alone, and that no answer to the attacker may hold unless it was in the question. */
   readonly own: readonly string[];
+  /** Of operations whose cursors are signed: one of the victim's, and what is asked with it. */
+  readonly signed: Readonly<Record<string, readonly [cursor: string, filter: string]>>;
 }
 
-export async function storeVictims(victim: Api): Promise<Victims> {
+export async function storeVictims(victim: Api, databaseUrl: string): Promise<Victims> {
   const requestIds: string[] = [];
   for (const type of typesInOrder) {
     for (const ids of [shared, foreign]) {
@@ -103,7 +106,7 @@ export async function storeVictims(victim: Api): Promise<Victims> {
   expect(rejections).toHaveLength(types.length + 2);
   const ids = [...Object.values(foreign), ...Object.values(taken), ...requestIds, ...rejections];
   const own = [victimsWord, victimsDay, recommendation_id, recorded.body.interaction_id, ...ids];
-  return { values, own };
+  return { values, own, signed: await signedCursorsOf(databaseUrl, 'victim') };
 }
 
 export async function storeAttackers(attacker: Api): Promise<void> {
@@ -136,8 +139,19 @@ export async function rowsOfVictim(databaseUrl: string, victimId: string): Promi
   return Object.fromEntries(kept.map(([table, all]) => [table, all.filter((row) => row.includes(victimId))]));
 }
 
-/** Of operations whose cursors are more than an id: what goes before it, and what is asked with it. */
-export const cursorForms: Readonly<Record<string, readonly [string, string]>> = {
-  'replay-rejections': ['customers.', '&code=not_an_object'],
-  'report-recommendations': ['', '&group_by=recommendation'],
-};
+async function signedCursorsOf(databaseUrl: string, slug: string): Promise<Victims['signed']> {
+  const [ofReplay, ofReport] = [
+    await signerOf(databaseUrl, slug, 'replay'),
+    await signerOf(databaseUrl, slug, 'report'),
+  ];
+  return {
+    'replay-rejections': [
+      replayCursorAfter(ofReplay, 'customers', foreign.customers!),
+      '&code=not_an_object',
+    ],
+    'report-recommendations': [
+      reportCursorAfter(ofReport, 'recommendation', foreign.offers!),
+      '&group_by=recommendation',
+    ],
+  };
+}

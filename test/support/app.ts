@@ -3,7 +3,7 @@ import { createParts } from '../../src/cli/parts.ts';
 import { readConfig } from '../../src/config.ts';
 import { buildApp } from '../../src/http/app.ts';
 import { allPermissions } from '../../src/keys/permissions.ts';
-import { createOrganisation, issueKey } from '../../src/operator/acts.ts';
+import { changeOrganisation, createOrganisation, issueKey } from '../../src/operator/acts.ts';
 import { createPool, type OwnPool } from '../../src/postgres/pool.ts';
 import { unlimited } from './built-server.ts';
 import { createTestDatabase } from './database.ts';
@@ -14,7 +14,7 @@ export interface TestApp {
   readonly pool: OwnPool;
   /** Its database, for the owner. */
   readonly databaseUrl: string;
-  /** Makes an organisation; returns its id and a key that may do everything. */
+  /** Makes an organisation with its report on; returns its id and a key that may do everything. */
   organisation(slug: string): Promise<{ organisationId: string; key: string }>;
   close(): Promise<void>;
 }
@@ -33,6 +33,7 @@ export async function createTestApp(): Promise<TestApp> {
       const by = { actor: 'test' };
       const created = await createOrganisation(pool, by, slug, slug);
       if (!created) throw new Error(`${slug} is taken`);
+      await changeOrganisation(pool, by, slug, { recommendations_report: true });
       const wanted = { organisationId: created.organisation_id, permissions: allPermissions };
       const { key } = await issueKey(pool, by, { ...wanted, label: null, expiresAt: null });
       return { organisationId: created.organisation_id, key };

@@ -1,4 +1,7 @@
 import { randomBytes } from 'node:crypto';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import pg from 'pg';
 import { inject } from 'vitest';
 import { cloneCitusDatabase, dropCitusDatabase } from './citus.ts';
@@ -8,6 +11,13 @@ const made: string[] = [];
 
 /** A migrated, empty database of the caller's own. */
 export async function createTestDatabase(): Promise<string> {
+  const databaseUrl = await createSharedDatabase();
+  made.push(new URL(databaseUrl).pathname.slice(1));
+  return databaseUrl;
+}
+
+/** The same, for longer than the test file runs. */
+export async function createSharedDatabase(): Promise<string> {
   const url = inject('postgresUrl');
   const name = `test_${randomBytes(8).toString('hex')}`;
   const client = new pg.Client({ connectionString: url });
@@ -18,7 +28,6 @@ export async function createTestDatabase(): Promise<string> {
   if (citus) await cloneCitusDatabase(citus.nodes, citus.template, name);
   else await client.query(`create database ${name} template intake_template`);
   await client.end();
-  made.push(name);
   return url.replace(/\/postgres$/, `/${name}`);
 }
 
@@ -57,4 +66,23 @@ export async function dropTestDatabases(): Promise<void> {
   const { nodes } = inject('citus') ?? { nodes: [] };
   // One that Citus itself is busy in stays: no test fails for that.
   for (const name of made) await dropCitusDatabase(nodes, name).catch(() => {});
+}
+
+const fixtures = fileURLToPath(new URL('../fixtures', import.meta.url));
+/** The releases of which a database is kept, oldest first. */
+export const releases = readdirSync(fixtures)
+  .map((file) => file.slice(0, -'.sql'.length))
+  .toSorted((one, other) => one.localeCompare(other, 'en', { numeric: true }));
+
+/** A database as a release left it, and the key of its organisation. */
+export async function createReleasedDatabase(
+  release: string,
+): Promise<{ readonly databaseUrl: string; readonly key: string }> {
+  const dump = readFileSync(join(fixtures, `${release}.sql`), 'utf8');
+  const databaseUrl = await createEmptyDatabase();
+  const client = new pg.Client({ connectionString: databaseUrl });
+  await client.connect();
+  await client.query(dump);
+  await client.end();
+  return { databaseUrl, key: `intake_${/with intake_: (\w+)/.exec(dump)?.[1]}` };
 }

@@ -11,13 +11,14 @@ import {
 } from '../../src/registry/resources.ts';
 import { uuidFloor } from '../../src/registry/uuid-v7.ts';
 import type { Api } from './api.ts';
+import { reportCursorAfter } from './signed-cursor.ts';
 
 /** Makes requests of every kind, so that the service sends every statement it has. */
 
 type TestRecord = Record<string, unknown>;
 
-/** Everything that a client can ask. */
-export async function makeEveryRequest(api: Api): Promise<void> {
+/** Everything that a client can ask. `signReport` signs cursors of the report for its organisation. */
+export async function makeEveryRequest(api: Api, signReport: (text: string) => string): Promise<void> {
   const stored = await uploadEverything(api);
   const id = await recordInteractions(api, stored);
   const { body: receipts } = await api.get('/v1/requests');
@@ -29,7 +30,7 @@ export async function makeEveryRequest(api: Api): Promise<void> {
     recommendation: uuidFloor(0),
   };
   for (const [group_by, key] of Object.entries(groups))
-    for (const cursor of ['', `&cursor=${key}`])
+    for (const cursor of ['', `&cursor=${reportCursorAfter(signReport, group_by, key)}`])
       await api.get(
         `/v1/reports/recommendations?from=2026-01-01&to=2027-01-01&group_by=${group_by}${cursor}`,
       );

@@ -11,11 +11,14 @@ import { migrate } from '../../src/postgres/migrate.ts';
 import { citusNodes, createCitusTemplate, dropCitusDatabase } from './citus.ts';
 import { servingLogin } from './database.ts';
 import { startPgBouncer } from './pgbouncer.ts';
+import { startRunHost } from './run-host.ts';
 
 declare module 'vitest' {
   interface ProvidedContext {
     /** The address of the cluster's `postgres` database, for the superuser. */
     postgresUrl: string;
+    /** See run-host.ts. */
+    runHostUrl: string;
     /** Where PgBouncer listens, if the service is to go through it. */
     poolerPort: number | null;
     /** The Citus cluster that the tests run on; null on one PostgreSQL. */
@@ -29,8 +32,17 @@ const binaries: Record<string, () => string> = {
   '15': () => '/usr/lib/postgresql/15/bin',
 };
 
-/** One cluster for the whole run, with a migrated database that every test file clones. */
 export default async function setup(project: TestProject) {
+  const stopDatabase = await useDatabase(project);
+  const host = await startRunHost();
+  project.provide('runHostUrl', host.url);
+  return async () => {
+    await stopDatabase(await host.stop());
+  };
+}
+
+/** One cluster for the whole run, with a migrated database that every test file clones. */
+async function useDatabase(project: TestProject): Promise<(used: readonly string[]) => Promise<unknown>> {
   if (process.env.CITUS_URL) return useCitus(project, process.env.CITUS_URL);
   console.log(
     'Tests of a cluster are skipped: they need CITUS_URL, the superuser on the coordinator of a Citus cluster',
@@ -93,5 +105,10 @@ async function useCitus(project: TestProject, url: string) {
   project.provide('postgresUrl', nodes[0] as string);
   project.provide('poolerPort', null);
   project.provide('citus', { nodes, template });
-  return () => dropCitusDatabase(nodes, template);
+  return (used: readonly string[]) =>
+    Promise.all(
+      [template, ...used.map((url) => new URL(url).pathname.slice(1))].map((name) =>
+        dropCitusDatabase(nodes, name),
+      ),
+    );
 }

@@ -7,7 +7,7 @@ import { type Command, UsageError } from './command.ts';
 import { columnOf } from './file-cut.ts';
 import { fileOptions, fileOptionsHelp, readFileOptions, typeOf } from './file-options.ts';
 import type { Problem } from './tally.ts';
-import { grouped, harmless, print, sayError, table, warn } from './terminal.ts';
+import { grouped, print, printJsonLine, printTable, sayError, warn } from './terminal.ts';
 
 /** Problems shown per file; --json has all. */
 const shownMax = 20;
@@ -58,12 +58,12 @@ Exit code: 0, 1 if some records would fail, 2 if the check could not run.`,
       await checkFile(file, checked, values.json === true).catch((error: unknown) => {
         if (!(error instanceof FileError)) throw error;
         isBroken = true;
-        sayError(error.message);
+        sayError(...error.lines);
       });
     }
     if (!values.json) {
       const rows = results.map(({ path, type, records, failed }) => [path, type, records, failed]);
-      await print(table(['File', 'Type', 'Records', 'Failed'], rows));
+      await printTable(['File', 'Type', 'Records', 'Failed'], rows);
     }
     return isBroken ? 2 : results.some(({ failed }) => failed > 0) ? 1 : 0;
   },
@@ -84,17 +84,16 @@ async function checkFile(file: OpenedFile, checked: Checked, isJson: boolean): P
     for (const { line, problems } of failed) {
       for (const { column, code, message } of problems) {
         checked.problems++;
-        if (isJson) await print(JSON.stringify({ path: file.path, line, column, code, message }));
+        if (isJson) await printJsonLine({ path: file.path, line, column, code, message });
         else if (checked.problems <= shownMax)
           await print(messageOf(file.path, line, { column, code, message }));
       }
     }
   }
   const more = checked.problems - shownMax;
-  if (!isJson && more > 0)
-    await print(`${harmless(file.path)}: and ${grouped(more)} more; --json lists them all`);
+  if (!isJson && more > 0) await print(`${file.path}: and ${grouped(more)} more; --json lists them all`);
 }
 
 function messageOf(path: string, line: number, { column, message }: Problem): string {
-  return harmless(`${path}:${line}: ${column === null ? '' : `${column}: `}${message}`);
+  return `${path}:${line}: ${column === null ? '' : `${column}: `}${message}`;
 }

@@ -32,8 +32,15 @@ export function choiceOf(values: Values, option: string): string | undefined {
   throw new UsageError(`--${option} must be one of ${allowed.join(', ')}, not ${text}.`);
 }
 
-/** A mistake of the user: only the message is shown, and it says what to change. */
-export class UsageError extends Error {}
+/** A mistake of the user: only its lines are shown, and they say what to change. */
+export class UsageError extends Error {
+  readonly lines: readonly string[];
+
+  constructor(...lines: readonly string[]) {
+    super(lines.join('\n'));
+    this.lines = lines;
+  }
+}
 
 export function textOf(values: Values, option: string): string | undefined {
   const value = values[option];

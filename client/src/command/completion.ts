@@ -1,5 +1,5 @@
 import { type Command, choices, UsageError } from './command.ts';
-import { print } from './terminal.ts';
+import { printData } from './terminal.ts';
 
 type Commands = Readonly<Record<string, Command>>;
 
@@ -45,7 +45,7 @@ Examples:
       const script = Object.hasOwn(shells, shell) && rest.length === 0 ? shells[shell] : undefined;
       if (script === undefined) throw new UsageError('Say bash, zsh or fish. See intake completion --help.');
       const all = { ...others, completion };
-      await print(script(completedOf(all), valuedOf(all)).trimEnd());
+      await printData(script(completedOf(all), valuedOf(all)).trimEnd());
       return 0;
     },
   };

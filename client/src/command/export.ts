@@ -3,7 +3,7 @@ import { type Command, choiceOf, textOf, UsageError } from './command.ts';
 import { asType } from './file-options.ts';
 import { interruption } from './interruption.ts';
 import { connect } from './settings.ts';
-import { print } from './terminal.ts';
+import { printData } from './terminal.ts';
 
 /** Lines per write. */
 const linesPerWrite = 500;
@@ -50,13 +50,13 @@ async function writeLines(format: string, records: AsyncIterable<object>): Promi
   let lines: string[] = [];
   let isFirst = true;
   for await (const record of records) {
-    if (isFirst && format === 'csv') lines.push(Object.keys(record).join(','));
+    if (isFirst && format === 'csv') lines.push(Object.keys(record).map(csvCell).join(','));
     isFirst = false;
     if (lines.push(lineOf(record)) < linesPerWrite) continue;
-    await print(lines.join('\n'));
+    await printData(lines.join('\n'));
     lines = [];
   }
-  if (lines.length > 0) await print(lines.join('\n'));
+  if (lines.length > 0) await printData(lines.join('\n'));
 }
 
 function csvLine(record: object): string {

@@ -1,11 +1,14 @@
+import { unexpected } from '../errors.ts';
 import type { Interaction } from '../index.ts';
 import { wait } from '../wait.ts';
 import { type Command, countOf, UsageError } from './command.ts';
 import { interruption } from './interruption.ts';
 import { connect } from './settings.ts';
-import { harmless, print } from './terminal.ts';
+import { print, printJsonLine } from './terminal.ts';
 
 const pollMs = 2_000;
+/** What is kept of the last polls must fit in memory. */
+const followedMax = 100_000;
 /** The list is not exactly in the order of receipt, so each poll looks back this far. */
 const overlapMs = 30_000;
 
@@ -35,18 +38,19 @@ Examples:
     let newestMs = 0;
     const show = async (found: readonly Interaction[]) => {
       for (const one of found.toReversed()) {
-        const createdMs = Date.parse(one.created);
+        const createdMs = createdMsOf(one);
         newestMs = Math.max(newestMs, createdMs);
         seen.set(one.interaction_id, createdMs);
-        await print(values.json ? JSON.stringify(one) : lineOf(one));
+        await (values.json ? printJsonLine(one) : print(lineOf(one)));
       }
       for (const [id, createdMs] of seen) if (createdMs < newestMs - overlapMs) seen.delete(id);
     };
     try {
       const past: Interaction[] = [];
       for await (const one of intake.interactions.list({ limit: 1000, signal })) {
-        const createdMs = Date.parse(one.created);
+        const createdMs = createdMsOf(one);
         const newest = past[0] ?? one;
+        refuseTooMany(seen.size);
         if (past.length < limit) past.push(one);
         // Polls return these again, and they are not new.
         else if (createdMs >= Date.parse(newest.created) - overlapMs) seen.set(one.interaction_id, createdMs);
@@ -59,6 +63,7 @@ Examples:
         const found: Interaction[] = [];
         for await (const one of intake.interactions.list({ from, limit: 1000, signal })) {
           if (!seen.has(one.interaction_id)) found.push(one);
+          refuseTooMany(found.length);
         }
         await show(found);
       }
@@ -68,6 +73,19 @@ Examples:
     }
   },
 };
+
+function createdMsOf({ created }: Interaction): number {
+  const ms = Date.parse(created);
+  if (Number.isNaN(ms)) throw unexpected('An interaction has no time of receipt');
+  return ms;
+}
+
+function refuseTooMany(count: number): void {
+  if (count <= followedMax) return;
+  throw new UsageError(
+    `More than ${followedMax} interactions within ${overlapMs / 1000} seconds cannot be followed here. Read GET /v1/changes instead.`,
+  );
+}
 
 function lineOf({
   created,
@@ -79,5 +97,5 @@ function lineOf({
   country,
 }: Interaction): string {
   const place = [platform, city, country].filter((each) => each !== null).join(', ');
-  return harmless(`${created}  ${interaction_type}  ${item_type} ${item_id}  ${place}`.trimEnd());
+  return `${created}  ${interaction_type}  ${item_type} ${item_id}  ${place}`.trimEnd();
 }

@@ -1,8 +1,8 @@
-import { createInterface } from 'node:readline';
 import { IntakeError } from '../index.ts';
 import { type Command, UsageError } from './command.ts';
+import { readFirstLine } from './read-first-line.ts';
 import { intakeOf, keepSettings, keyIdOf, readSettings, type Settings } from './settings.ts';
-import { print, printJson, say } from './terminal.ts';
+import { print, printJson, prompt, say } from './terminal.ts';
 
 export const login: Command = {
   summary: 'keep the address of a service and a key for it',
@@ -20,6 +20,10 @@ Examples:
       throw new UsageError('Give the address of the service. See intake login --help.');
     refuseAddress(url);
     const key = process.stdin.isTTY ? await askHidden('API key: ') : await readFirstLine();
+    if (key === undefined)
+      throw new UsageError(
+        'There is no key on standard input. Give it as the first line: intake login <address> < key.txt',
+      );
     if (!/^[!-~]+$/.test(key)) throw new UsageError(`That is no API key. ${keyAdvice}`);
     const permission = await tryKey({ url, key }).catch((error) => {
       throw explainLogin(url, error);
@@ -45,7 +49,9 @@ Examples:
     if (values.json) await printJson({ url: settings.url, key_id: keyId, source: settings.source });
     else {
       await print(
-        `Service  ${settings.url}\nKey      ${keyId}, works${permission}\nFrom     ${settings.source}`,
+        `Service  ${settings.url}`,
+        `Key      ${keyId}, works${permission}`,
+        `From     ${settings.source}`,
       );
     }
     return 0;
@@ -90,24 +96,16 @@ async function tryKey(settings: Pick<Settings, 'url' | 'key'>): Promise<string> 
   }
 }
 
-async function readFirstLine(): Promise<string> {
-  for await (const line of createInterface({ input: process.stdin }))
-    if (line.trim() !== '') return line.trim();
-  throw new UsageError(
-    'There is no key on standard input. Give it as the first line: intake login <address> < key.txt',
-  );
-}
-
 /** Reads a line without echo, which keeps it out of the scrollback and of screenshots. */
 function askHidden(question: string): Promise<string> {
   return new Promise((resolve, reject) => {
     const { stdin } = process;
     let key = '';
-    process.stderr.write(question);
+    prompt(question);
     stdin.setRawMode(true).setEncoding('utf8').resume();
     const end = (conclude: () => void) => {
       stdin.setRawMode(false).pause().off('data', take);
-      process.stderr.write('\n');
+      say('');
       conclude();
     };
     const take = (text: string) => {

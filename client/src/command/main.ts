@@ -6,7 +6,7 @@ import { nearest } from '../files/nearest.ts';
 import { type Command, UsageError } from './command.ts';
 import { commands } from './commands.ts';
 import { explain } from './explain.ts';
-import { print, sayError } from './terminal.ts';
+import { print, printData, sayError } from './terminal.ts';
 
 // By default V8 grows the heap before it collects, and an upload takes 300 MB; with these flags 170 MB.
 setFlagsFromString('--semi-space-growth-factor=1');
@@ -27,7 +27,7 @@ Examples:
 
 async function main([name, ...args]: string[]): Promise<number> {
   if (name === undefined || name === 'help' || name === '--help' || name === '-h') {
-    await print(help);
+    await printData(help);
     return name === undefined ? 2 : 0;
   }
   if (name === '--version') {
@@ -41,7 +41,7 @@ async function main([name, ...args]: string[]): Promise<number> {
     );
   const { values, positionals } = parse(name, command, args);
   if (values.help) {
-    await print(command.help);
+    await printData(command.help);
     return 0;
   }
   return command.run(values, positionals);
@@ -75,6 +75,6 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) =>
 try {
   process.exitCode = await main(process.argv.slice(2));
 } catch (error) {
-  sayError(explain(error));
+  sayError(...explain(error));
   process.exitCode = 2;
 }

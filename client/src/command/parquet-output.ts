@@ -1,7 +1,7 @@
 import { ByteWriter, ParquetWriter, schemaFromColumnData } from 'hyparquet-writer';
 import type { ResourceType } from '../generated/resources.ts';
 import { type FieldSchema, schemas } from '../generated/schemas.ts';
-import { writeOut } from './terminal.ts';
+import { writeBytes } from './terminal.ts';
 
 /** A row group is buffered in memory until it is written. */
 const rowsPerGroup = 10_000;
@@ -57,7 +57,7 @@ export class ParquetOutput {
   }
 
   async #empty(): Promise<void> {
-    await writeOut(new Uint8Array(this.#bytes.getBuffer()));
+    await writeBytes(new Uint8Array(this.#bytes.getBuffer()));
     this.#bytes.index = 0;
   }
 }

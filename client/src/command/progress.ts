@@ -1,5 +1,5 @@
 import { basename } from 'node:path';
-import { grouped } from './terminal.ts';
+import { drawLine, grouped, say } from './terminal.ts';
 
 export interface ProgressState {
   readonly path: string;
@@ -17,25 +17,25 @@ const logLineMs = 10_000;
 /** On a terminal one line that is redrawn; in a log a line every ten seconds. */
 export class Progress {
   readonly #startedMs = performance.now();
-  readonly #stream = process.stderr;
   #shownMs = -Infinity;
   #isDrawn = false;
 
   show(state: ProgressState): void {
     const nowMs = performance.now();
-    const dueMs = this.#stream.isTTY ? redrawMs : logLineMs;
+    const dueMs = process.stderr.isTTY ? redrawMs : logLineMs;
     // Skips the first line of a log, when nothing has happened yet.
-    if (nowMs - Math.max(this.#shownMs, this.#stream.isTTY ? -Infinity : this.#startedMs) < dueMs) return;
+    if (nowMs - Math.max(this.#shownMs, process.stderr.isTTY ? -Infinity : this.#startedMs) < dueMs) return;
     this.#shownMs = nowMs;
     const elapsedS = (nowMs - this.#startedMs) / 1000;
-    if (!this.#stream.isTTY) return void this.#stream.write(`${logLine(state, elapsedS)}\n`);
-    this.#stream.write(`\r\u001b[K${drawnLine(state, elapsedS, this.#stream.columns || 80)}`);
-    this.#isDrawn = true;
+    if (process.stderr.isTTY) {
+      drawLine(drawnLine(state, elapsedS, process.stderr.columns || 80));
+      this.#isDrawn = true;
+    } else say(logLine(state, elapsedS));
   }
 
   /** Clears the line for a message, or at the end. */
   clear(): void {
-    if (this.#isDrawn) this.#stream.write('\r\u001b[K');
+    if (this.#isDrawn) drawLine();
     this.#isDrawn = false;
     this.#shownMs = -Infinity;
   }

@@ -1,9 +1,9 @@
-import { createInterface } from 'node:readline/promises';
 import type { Intake, RejectionFilters } from '../index.ts';
 import { type Command, countOf, textOf, UsageError, type Values } from './command.ts';
 import { typeOf } from './file-options.ts';
+import { readFirstLine } from './read-first-line.ts';
 import { connect } from './settings.ts';
-import { grouped, print, printJson, table } from './terminal.ts';
+import { grouped, print, printJson, printJsonLine, printTable, prompt } from './terminal.ts';
 
 export const rejections: Command = {
   summary: 'list, summarise, replay or discard the failed records that the service keeps',
@@ -66,12 +66,12 @@ const actions: Record<string, Action> = {
       const reason = one.errors
         .map(({ field, message }) => (field === null ? message : `${field} ${message}`))
         .join('; ');
-      if (values.json) await print(JSON.stringify(one));
+      if (values.json) await printJsonLine(one);
       else rows.push([one.rejected, one.type, one.id ?? '', reason]);
       if (++listed >= limit) break;
     }
     if (!values.json)
-      await print(rows.length === 0 ? none : table(['Rejected', 'Type', 'Id', 'Reason'], rows));
+      await (rows.length === 0 ? print(none) : printTable(['Rejected', 'Type', 'Id', 'Reason'], rows));
     return 0;
   },
 
@@ -85,7 +85,10 @@ const actions: Record<string, Action> = {
       example?.message ?? '',
     ]);
     if (values.json) await printJson(kinds);
-    else await print(rows.length === 0 ? none : table(['Count', 'Type', 'Field', 'Code', 'Example'], rows));
+    else
+      await (rows.length === 0
+        ? print(none)
+        : printTable(['Count', 'Type', 'Field', 'Code', 'Example'], rows));
     return 0;
   },
 
@@ -114,10 +117,8 @@ const actions: Record<string, Action> = {
     if (!values.yes) {
       if (!process.stdin.isTTY)
         throw new UsageError(`This removes ${what}, and there is no other copy. Add --yes to do it.`);
-      const asking = createInterface({ input: process.stdin, output: process.stderr });
-      const answer = await asking.question(`Remove ${what}? There is no other copy. Type yes: `);
-      asking.close();
-      if (answer.trim() !== 'yes') throw new UsageError('Nothing was removed.');
+      prompt(`Remove ${what}? There is no other copy. Type yes: `);
+      if ((await readFirstLine()) !== 'yes') throw new UsageError('Nothing was removed.');
     }
     const { discarded } = await intake.rejections.discard(filters);
     if (values.json) await printJson({ discarded });

@@ -2,7 +2,7 @@ import type { RequestFilters } from '../index.ts';
 import { type Command, choiceOf, countOf, textOf } from './command.ts';
 import { typeOf } from './file-options.ts';
 import { connect } from './settings.ts';
-import { print, printJson, table } from './terminal.ts';
+import { print, printJson, printJsonLine, printTable } from './terminal.ts';
 
 export const requests: Command = {
   summary: 'list the requests that were answered, or show one',
@@ -47,7 +47,7 @@ Examples:
     const rows: (string | number)[][] = [];
     let listed = 0;
     for await (const one of intake.requests.list(query)) {
-      if (values.json) await print(JSON.stringify(one));
+      if (values.json) await printJsonLine(one);
       else
         rows.push([
           one.received,
@@ -62,7 +62,7 @@ Examples:
     }
     if (!values.json) {
       const header = ['Received', 'Type', 'Operation', 'Status', 'Records', 'Failed', 'Request'];
-      await print(rows.length === 0 ? 'There are no such requests.' : table(header, rows));
+      await (rows.length === 0 ? print('There are no such requests.') : printTable(header, rows));
     }
     return 0;
   },

@@ -1,6 +1,6 @@
 import type { Command } from './command.ts';
 import { connect } from './settings.ts';
-import { print, printJson, table } from './terminal.ts';
+import { print, printJson, printTable } from './terminal.ts';
 
 export const status: Command = {
   summary: 'count the records and rejections of each type',
@@ -15,11 +15,9 @@ Examples:
     if (values.json) await printJson(types);
     else {
       const rows = types.map((one) => [one.type, one.records, one.open_rejections, one.last_upload ?? '']);
-      await print(
-        rows.length === 0
-          ? 'Nothing was uploaded yet.'
-          : table(['Type', 'Records', 'Rejections', 'Last upload'], rows),
-      );
+      await (rows.length === 0
+        ? print('Nothing was uploaded yet.')
+        : printTable(['Type', 'Records', 'Rejections', 'Last upload'], rows));
     }
     return 0;
   },

@@ -1,5 +1,5 @@
 import type { Tally } from './tally.ts';
-import { grouped, harmless, print, styled, table } from './terminal.ts';
+import { grouped, print, printTable, printTitle } from './terminal.ts';
 import type { FileResult } from './upload-file.ts';
 
 /** Lines shown of each list; --json has more. */
@@ -36,7 +36,7 @@ export function summaryJson({ results, tally, isDryRun }: Summary): object {
 }
 
 export async function printSummary({ results, tally, isDryRun, isResumed }: Summary): Promise<void> {
-  await print(fileTable(results));
+  await printFiles(results);
   const since = isResumed ? ', since the upload was resumed' : '';
   const reasons = tally.reasons();
   await printList(`Why records failed${since}`, reasons, ['Count', 'Type', 'Column', 'Reason'], (one) => [
@@ -59,18 +59,19 @@ export async function printSummary({ results, tally, isDryRun, isResumed }: Summ
   ]);
   const failedFiles = results.flatMap(({ failedFiles }) => failedFiles);
   if (failedFiles.length > 0) {
-    await print('\nFailed records, with the reason. Correct them and upload either file:');
-    for (const file of failedFiles) await print(`  ${harmless(file)}`);
+    await print('', 'Failed records, with the reason. Correct them and upload either file:');
+    await print(...failedFiles.map((file) => `  ${file}`));
   }
   if (isDryRun) {
     await print(
-      '\nThis was a dry run: nothing is stored. Ids that only this run would have stored count as missing.',
+      '',
+      'This was a dry run: nothing is stored. Ids that only this run would have stored count as missing.',
     );
   }
 }
 
 /** Leaves out empty columns: with all of them the table is wider than most terminals. */
-function fileTable(results: readonly FileResult[]): string {
+function printFiles(results: readonly FileResult[]): Promise<void> {
   const rows = results.map(({ path, type, counts, unsent }) => ({
     File: path,
     Type: type,
@@ -84,7 +85,7 @@ function fileTable(results: readonly FileResult[]): string {
   const optional = ['Updated', 'Unchanged', 'Stale'] as const;
   const empty: readonly string[] = optional.filter((name) => rows.every((row) => row[name] === 0));
   const cells = rows.map((row) => Object.entries(row).filter(([name]) => !empty.includes(name)));
-  return table(
+  return printTable(
     cells[0]?.map(([name]) => name) ?? [],
     cells.map((row) => row.map(([, cell]) => cell)),
   );
@@ -97,7 +98,7 @@ async function printList<T>(
   rowOf: (one: T) => (string | number)[],
 ): Promise<void> {
   if (list.length === 0) return;
-  await print(`\n${styled('bold', title)}`);
-  await print(table(header, list.slice(0, shownMax).map(rowOf)));
+  await printTitle(title);
+  await printTable(header, list.slice(0, shownMax).map(rowOf));
   if (list.length > shownMax) await print(`and ${grouped(list.length - shownMax)} more`);
 }

@@ -38,7 +38,8 @@ export class Tally {
 
   /** Counts a missing reference. */
   addMissing(type: ResourceType, field: string, record: Record<string, unknown>): void {
-    const target = resources[type].references[field];
+    const { references } = resources[type];
+    const target = Object.hasOwn(references, field) ? references[field] : undefined;
     const id = record[field];
     if (target === undefined || typeof id !== 'string') return;
     const key = `${target}\n${id.toLowerCase()}`;

@@ -1,65 +1,105 @@
 import type { WriteStream } from 'node:tty';
 
-/** Messages go to standard error, data to standard output; colours only to a terminal. */
+/**
+ * The only file that writes to standard output and standard error. Answers of the service, cells and file names may hold
+ * escape sequences that change what a terminal shows, or newlines that look like messages of this command. So messages
+ * go to standard error and tables to standard output line by line, with every such character written as an escape. Data
+ * go to standard output exactly, unless that is a terminal.
+ */
 
-const styles = { bold: [1, 22], red: [31, 39], yellow: [33, 39], dim: [2, 22] } as const;
+const shownCharactersMax = 10_000;
+const cellCharactersMax = 1_000;
 
-export function styled(
-  style: keyof typeof styles,
-  text: string,
-  stream: WriteStream = process.stdout,
-): string {
+/** Control characters, those that change the direction of text, and Unicode's own line ends. */
+const unsafe = /[\p{Cc}\p{Bidi_Control}\p{Zl}\p{Zp}]/gu;
+
+/** Writes unsafe characters as in JSON, which keeps the value of JSON. */
+function escaped(text: string): string {
+  return text.replace(unsafe, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`);
+}
+
+function shown(text: string, charactersMax = shownCharactersMax): string {
+  return escaped(text.length <= charactersMax ? text : `${text.slice(0, charactersMax)}…`);
+}
+
+const styles = { bold: [1, 22], red: [31, 39], yellow: [33, 39] } as const;
+
+/** Colours only for a terminal. */
+function styled(style: keyof typeof styles, text: string, stream: WriteStream): string {
   if (!stream.isTTY || process.env.NO_COLOR) return text;
   const [on, off] = styles[style];
   return `\u001b[${on}m${text}\u001b[${off}m`;
 }
 
-export function say(message: string): void {
-  process.stderr.write(`${linesOf(message)}\n`);
+/** Each argument is one line. */
+export function say(...lines: readonly string[]): void {
+  process.stderr.write(`${linesOf(lines)}\n`);
 }
 
 export function warn(message: string): void {
   process.stderr.write(
-    `${linesOf(`Warning: ${message}`).replace(/^Warning:/, styled('yellow', 'Warning:', process.stderr))}\n`,
+    `${linesOf([`Warning: ${message}`]).replace(/^Warning:/, styled('yellow', 'Warning:', process.stderr))}\n`,
   );
 }
 
-export function sayError(message: string): void {
+export function sayError(first = '', ...lines: readonly string[]): void {
   process.stderr.write(
-    `${linesOf(`Error: ${message}`).replace(/^Error:/, styled('red', 'Error:', process.stderr))}\n`,
+    `${linesOf([`Error: ${first}`, ...lines]).replace(/^Error:/, styled('red', 'Error:', process.stderr))}\n`,
   );
 }
 
-function linesOf(message: string): string {
+/** A question, to be answered on the same line. */
+export function prompt(question: string): void {
+  process.stderr.write(shown(question));
+}
+
+/** Redraws the last line of the terminal; without text it is cleared. */
+export function drawLine(text = ''): void {
+  process.stderr.write(`\r\u001b[K${shown(text)}`);
+}
+
+function linesOf(lines: readonly string[]): string {
   const width = process.stderr.isTTY ? process.stderr.columns || 80 : Infinity;
-  return message
-    .split('\n')
-    .flatMap((line) => wrapped(line, width))
-    .join('\n');
+  return lines.flatMap((line) => wrapped(shown(line), width)).join('\n');
 }
 
-export function print(text: string): Promise<void> {
-  return writeOut(`${text}\n`);
+/** Each argument is one line. */
+export function print(...lines: readonly string[]): Promise<void> {
+  return write(`${lines.map((line) => shown(line)).join('\n')}\n`);
 }
 
-export async function writeOut(data: string | Uint8Array): Promise<void> {
-  // Back-pressure: waits for a reader that is slower than the service.
-  if (!process.stdout.write(data)) await new Promise((resolve) => process.stdout.once('drain', resolve));
+export function printTitle(title: string): Promise<void> {
+  return write(`\n${styled('bold', shown(title), process.stdout)}\n`);
+}
+
+/** Text that a program may read, or that has many lines. */
+export function printData(text: string): Promise<void> {
+  const isShown = process.stdout.isTTY;
+  return write(`${isShown ? text.split('\n').map(escaped).join('\n') : text}\n`);
+}
+
+/** Bytes for a file or a pipe, never for a terminal. */
+export function writeBytes(bytes: Uint8Array): Promise<void> {
+  return write(bytes);
 }
 
 export function printJson(value: unknown): Promise<void> {
-  return print(JSON.stringify(value, null, process.stdout.isTTY ? 2 : undefined));
+  return printData(JSON.stringify(value, null, process.stdout.isTTY ? 2 : undefined));
+}
+
+/** One line for each value. */
+export function printJsonLine(value: unknown): Promise<void> {
+  return printData(JSON.stringify(value));
+}
+
+async function write(data: string | Uint8Array): Promise<void> {
+  // Back-pressure: waits for a reader that is slower than the service.
+  if (!process.stdout.write(data)) await new Promise((resolve) => process.stdout.once('drain', resolve));
 }
 
 /** 1234567 as 1,234,567, in every locale. */
 export function grouped(value: number): string {
   return value.toLocaleString('en-US');
-}
-
-/** Replaces control characters: file names and ids come from elsewhere, and a terminal would interpret them. */
-export function harmless(text: string): string {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is replaced.
-  return text.replace(/[\u0000-\u001f\u007f-\u009f]/g, '\ufffd');
 }
 
 /** Wraps text at spaces to the width of the terminal; longer words stay whole, so that ids can be copied. */
@@ -80,22 +120,28 @@ function wrapped(text: string, width: number): string[] {
 const wrappedWidthMin = 24;
 
 /** Numbers align right, text left, and the last column wraps. In a narrow terminal each cell has its own line. */
-export function table(header: readonly string[], rows: readonly (readonly (string | number)[])[]): string {
+export function printTable(
+  header: readonly string[],
+  rows: readonly (readonly (string | number)[])[],
+): Promise<void> {
   const cells = rows.map((row) =>
-    row.map((cell) => (typeof cell === 'number' ? grouped(cell) : harmless(cell))),
+    row.map((cell) => shown(typeof cell === 'number' ? grouped(cell) : String(cell), cellCharactersMax)),
   );
   const isNumber = header.map((_, column) => rows.every((row) => typeof row[column] === 'number'));
-  const widths = header.map((name, column) =>
-    Math.max(name.length, ...cells.map((row) => row[column]?.length ?? 0)),
-  );
+  return write(`${table(header, cells, isNumber)}\n`);
+}
+
+function table(
+  header: readonly string[],
+  cells: readonly (readonly string[])[],
+  isNumber: readonly boolean[],
+): string {
+  const widths = header.map((name, column) => longest([name, ...cells.map((row) => row[column] ?? '')]));
   const last = header.length - 1;
   const before = widths.slice(0, last).reduce((sum, each) => sum + each + 2, 0);
   const room = process.stdout.isTTY ? (process.stdout.columns || 80) - before : Infinity;
   const fits = before + (widths[last] ?? 0) <= before + room;
-  const longestWord = Math.max(
-    0,
-    ...cells.flatMap((row) => row[last]?.split(' ') ?? []).map((word) => word.length),
-  );
+  const longestWord = longest(cells.flatMap((row) => row[last]?.split(' ') ?? []));
   if (!fits && (isNumber[last] || room < Math.max(wrappedWidthMin, longestWord)))
     return blocks(header, cells, before + room);
   const line = (row: readonly string[]) => {
@@ -112,13 +158,18 @@ export function table(header: readonly string[], rows: readonly (readonly (strin
       (isNumber[last] ? end.padStart(widths[last] ?? 0) : wrapped(end, room).join(`\n${' '.repeat(before)}`))
     );
   };
-  return [styled('bold', line(header)), ...cells.map(line)].map((each) => each.trimEnd()).join('\n');
+  const bold = styled('bold', line(header).trimEnd(), process.stdout);
+  return [bold, ...cells.map((row) => line(row).trimEnd())].join('\n');
 }
 
 function blocks(header: readonly string[], cells: readonly (readonly string[])[], columns: number): string {
-  const width = Math.max(...header.map((name) => name.length)) + 2;
+  const width = longest(header) + 2;
   const line = (cell: string, column: number) =>
-    styled('bold', (header[column] ?? '').padEnd(width)) +
+    styled('bold', (header[column] ?? '').padEnd(width), process.stdout) +
     wrapped(cell, columns - width).join(`\n${' '.repeat(width)}`);
   return cells.map((row) => row.map(line).join('\n')).join('\n\n');
+}
+
+function longest(texts: readonly string[]): number {
+  return texts.reduce((most, { length }) => Math.max(most, length), 0);
 }

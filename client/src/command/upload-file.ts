@@ -33,8 +33,8 @@ export interface Run {
   readonly progress: Progress;
   readonly tally: Tally;
   readonly signal: AbortSignal;
-  /** Whether anything of the current file was sent, in this run or an earlier one. */
-  hasSent: boolean;
+  /** What became of the current file, in this run or an earlier one. */
+  state: 'unsent' | 'sent' | 'answered';
 }
 
 export const nothingDone: JournalState = { done: 0, counts: noCounts, unsent: 0, failedFiles: {} };
@@ -68,6 +68,7 @@ export async function uploadFile(
   );
   const sending = { key: journal?.upload ?? crypto.randomUUID(), dryRun: run.isDryRun, signal: run.signal };
   for await (const { cut, outcome } of sendCuts(run.connection, type, cuts, sending)) {
+    run.state = 'answered';
     for (const failed of failedOf(file, cut, outcome)) {
       noteFailed(run.tally, type, failed);
       failedFile.add({ ...failed, reason: reasonOf(failed.problems) });
@@ -116,7 +117,7 @@ async function* cutsOf(
     const complete = { ...cut, rows, unsent };
     rows = new ByteLines('\n', rows.byteLength + 65_536);
     unsent = new ByteLines('\n', 1_024);
-    run.hasSent = true;
+    if (run.state === 'unsent') run.state = 'sent';
     return complete;
   };
   try {

@@ -1,4 +1,5 @@
 import { checkHeaders } from '../files/check-headers.ts';
+import type { FileError } from '../files/file-error.ts';
 import { findFiles } from '../files/find-files.ts';
 import { type FileOptions, type OpenedFile, openFile } from '../files/read-file.ts';
 import { OutputError } from '../files/write-whole.ts';
@@ -63,7 +64,7 @@ Exit code: 0, 1 if some records failed, 2 if the upload could not run or was int
       progress,
       tally: new Tally(),
       signal: interruption(),
-      hasSent: false,
+      state: 'unsent',
     };
     const planned = await plan(values, settings, files);
     // Journals of an earlier run are only for --resume.
@@ -78,7 +79,7 @@ Exit code: 0, 1 if some records failed, 2 if the upload could not run or was int
     const summary = { results, tally: run.tally, isDryRun, isResumed };
     if (values.json) await printJson(summaryJson(summary));
     else await printSummary(summary);
-    if (broken) sayError(explainBroken(broken.message, planned.length - results.length, isDryRun));
+    if (broken) sayError(...explainBroken(broken, planned.length - results.length, isDryRun));
     return exitCode;
   },
 };
@@ -142,26 +143,29 @@ async function uploadOne(run: Run, one: Planned): Promise<FileResult> {
   const { path, type, options, circumstances, earlier } = one;
   const before = earlier?.state ?? nothingDone;
   if (before.end === 'finished') return resultOf(path, type, before);
-  run.hasSent = earlier !== undefined;
+  run.state = before.done > 0 ? 'answered' : earlier ? 'sent' : 'unsent';
   const file = one.standardInput ?? (await openFile(path, { ...options, type, skipRecords: before.done }));
   const journal =
     circumstances && (await (earlier ? Journal.resume(path, earlier) : Journal.begin(path, circumstances)));
   try {
     return await uploadFile(run, file, before, journal);
   } catch (error) {
-    if (journal && !run.hasSent) await removeJournal(path);
-    throw journal && run.hasSent ? withAdvice(error) : error;
+    // An earlier run may have sent what was stored without an answer.
+    const isNothingStored = run.state === 'sent' && !earlier && isKeyRefused(error);
+    if (journal && (run.state === 'unsent' || isNothingStored)) await removeJournal(path);
+    throw journal ? withAdvice(error, path, isNothingStored ? 'nothing stored' : run.state) : error;
   } finally {
     await journal?.close();
     await file.close();
   }
 }
 
-function explainBroken(message: string, filesLeft: number, isDryRun: boolean): string {
-  if (isDryRun) return message;
+function explainBroken({ lines }: FileError, filesLeft: number, isDryRun: boolean): readonly string[] {
+  if (isDryRun) return lines;
   const left =
     filesLeft === 0 ? '' : ` ${filesLeft} more ${filesLeft === 1 ? 'file was' : 'files were'} not begun.`;
-  return `${message}\nWhat comes before is uploaded.${left} Replace the file by a whole one and run the same command with --resume.`;
+  const advice = 'Replace the file by a whole one and run the same command with --resume.';
+  return [...lines, `What comes before is uploaded.${left} ${advice}`];
 }
 
 /** Several requests fail at once for one reason, so it is reported at most every ten seconds. */
@@ -176,11 +180,22 @@ function tellRetries(progress: Progress): (error: IntakeError, waitMs: number) =
   };
 }
 
-function withAdvice(error: unknown): unknown {
-  const mayGoOn =
+/** Every request has the same key. */
+function isKeyRefused(error: unknown): boolean {
+  return error instanceof IntakeError && (error.status === 401 || error.status === 403);
+}
+
+function withAdvice(error: unknown, path: string, state: Run['state'] | 'nothing stored'): unknown {
+  const canContinue =
     error instanceof IntakeError || error instanceof OutputError || (error as Error).name === 'AbortError';
-  if (!mayGoOn) return error;
+  if (!canContinue || state === 'unsent') return error;
+  const resume = 'Run the same command with --resume to continue';
+  if (state === 'answered')
+    return new UsageError(...explain(error), `What was answered so far is stored. ${resume}.`);
   return new UsageError(
-    `${explain(error)}\nWhat was answered so far is stored. Run the same command with --resume to go on.`,
+    ...explain(error),
+    state === 'nothing stored'
+      ? `Nothing of ${path} was stored.`
+      : `Nothing of ${path} was answered, and a part may be stored. ${resume}; nothing is stored twice.`,
   );
 }

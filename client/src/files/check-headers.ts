@@ -19,9 +19,9 @@ export async function checkHeaders(
       else await file.close();
     } catch (error) {
       if (!(error instanceof FileError)) throw error;
-      complaints.push(error.message);
+      complaints.push(...error.lines);
     }
   }
-  if (complaints.length > 0) throw new FileError(complaints.join('\n'));
+  if (complaints.length > 0) throw new FileError(...complaints);
   return standardInput;
 }

@@ -1,6 +1,13 @@
 /** A file that cannot be read, or not any further. The message says what is wrong, then what to do. */
 export class FileError extends Error {
   override readonly name = 'FileError';
+  /** One for each thing that is wrong. Kept apart, because the name of a column may have a newline in it. */
+  readonly lines: readonly string[];
+
+  constructor(...lines: readonly string[]) {
+    super(lines.join('\n'));
+    this.lines = lines;
+  }
 }
 
 /** An error whose message already says at which record. */
@@ -10,10 +17,8 @@ export class PlacedError extends FileError {}
 export function withPath(path: string, error: unknown): unknown {
   if (!(error instanceof FileError)) return error;
   const name = path === '-' ? 'standard input' : path;
-  const complaints = error.message.split('\n');
-  return new FileError(
-    complaints.length === 1
-      ? `${name}: ${error.message}`
-      : `${name}:\n${complaints.map((each) => `  ${each}`).join('\n')}`,
-  );
+  const { lines } = error;
+  return lines.length === 1
+    ? new FileError(`${name}: ${lines[0]}`)
+    : new FileError(`${name}:`, ...lines.map((each) => `  ${each}`));
 }

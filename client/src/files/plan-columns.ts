@@ -98,7 +98,7 @@ export function planColumns(type: ResourceType, header: readonly string[], optio
   complaints.push(
     ...required.filter((field) => !taken.has(field)).map((field) => complainAboutRequired(type, field)),
   );
-  if (complaints.length > 0) throw new FileError(complaints.join('\n'));
+  if (complaints.length > 0) throw new FileError(...complaints);
   const key = idFrom && {
     type,
     field: idField,

@@ -835,7 +835,7 @@ export interface paths {
         post?: never;
         /**
          * Discard rejections
-         * @description Deletes the rejections that match; without a filter, all of them.
+         * @description Deletes the rejections that match; without a filter, all of them. A call takes about 30 seconds at most; if `has_more` is true, send the same request again for the rest.
          *
          *     Needs the permission `data:write`.
          */
@@ -2409,7 +2409,7 @@ export interface components {
              * @description for programs; the list of errors says what to do about each
              * @enum {string}
              */
-            code: "malformed_request" | "malformed_json" | "malformed_utf8" | "malformed_encoding" | "nested_too_deeply" | "invalid_request" | "unauthorized" | "https_required" | "missing_permission" | "organisation_suspended" | "not_found" | "unknown_type" | "record_not_found" | "receipt_not_found" | "interaction_not_found" | "method_not_allowed" | "timed_out" | "cursor_too_old" | "body_too_large" | "unsupported_media_type" | "unsupported_encoding" | "expectation_failed" | "idempotency_key_reused" | "too_many_failed_keys" | "too_many_requests" | "headers_too_large" | "internal" | "outcome_unknown" | "database_unavailable" | "schema_behind" | "schema_ahead" | "stalled" | "overloaded" | "shutting_down";
+            code: "malformed_request" | "malformed_json" | "malformed_utf8" | "malformed_encoding" | "nested_too_deeply" | "invalid_request" | "unauthorized" | "https_required" | "missing_permission" | "organisation_suspended" | "not_found" | "unknown_type" | "record_not_found" | "receipt_not_found" | "interaction_not_found" | "method_not_allowed" | "timed_out" | "report_off" | "cursor_too_old" | "body_too_large" | "unsupported_media_type" | "unsupported_encoding" | "expectation_failed" | "idempotency_key_reused" | "too_many_failed_keys" | "too_many_requests" | "headers_too_large" | "internal" | "outcome_unknown" | "database_unavailable" | "schema_behind" | "schema_ahead" | "stalled" | "overloaded" | "shutting_down";
             /** @description for people: what is wrong, then what to do */
             message: string;
             /** @description with `missing_permission`: the permission that the key lacks */
@@ -4488,7 +4488,7 @@ export interface operations {
     "list-changes": {
         parameters: {
             query?: {
-                /** @description the cursor after which to go on; default is the oldest change kept */
+                /** @description a cursor from this feed or from an export; default is the oldest change kept */
                 after?: string;
                 /**
                  * @description only changes of these types, separated by commas; default is all
@@ -4517,7 +4517,7 @@ export interface operations {
                      * @example {
                      *       "changes": [
                      *         {
-                     *           "cursor": "42-0-1f0c2d3e",
+                     *           "cursor": "42-0-0-1f0c2d3e-8Pz0oWc3l0rXyYQ1n9m5Kw",
                      *           "type": "tags",
                      *           "id": "9e3d2c1b-0a98-4f76-9b54-02d1c0b9f807",
                      *           "deleted": false,
@@ -4530,7 +4530,7 @@ export interface operations {
                      *           }
                      *         }
                      *       ],
-                     *       "next_cursor": "42-0-1f0c2d3e",
+                     *       "next_cursor": "42-0-0-1f0c2d3e-8Pz0oWc3l0rXyYQ1n9m5Kw",
                      *       "has_more": false
                      *     }
                      */
@@ -4542,7 +4542,7 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             408: components["responses"]["RequestTimeout"];
-            /** @description Changes after this cursor are no longer kept. Code: `cursor_too_old`. */
+            /** @description The feed cannot continue from this cursor. Code: `cursor_too_old`. */
             410: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -4785,7 +4785,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description How many were deleted. */
+            /** @description How many were deleted, and whether there are more. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -4796,11 +4796,14 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "discarded": 12
+                     *       "discarded": 12,
+                     *       "has_more": false
                      *     }
                      */
                     "application/json": {
                         discarded: number;
+                        /** @description whether time ran out before all were deleted; then send the same request again */
+                        has_more: boolean;
                     };
                 };
             };
@@ -5175,7 +5178,7 @@ export interface operations {
                 window?: "1h" | "24h" | "7d";
                 /** @description default day */
                 group_by?: "day" | "item_type" | "item" | "platform" | "country" | "recommendation";
-                /** @description the `next_cursor` of the previous page */
+                /** @description the `next_cursor` of the previous page, with the same `group_by` */
                 cursor?: string;
                 /** @description groups per page, default 100 */
                 limit?: number;
@@ -5251,6 +5254,18 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             408: components["responses"]["RequestTimeout"];
+            /** @description The report is switched off for the organisation, as it is by default; the operator switches it on. */
+            409: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
             417: components["responses"]["ExpectationFailed"];
             429: components["responses"]["TooManyRequests"];
             431: components["responses"]["HeadersTooLarge"];

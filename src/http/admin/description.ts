@@ -32,6 +32,10 @@ const schemas: Readonly<Record<string, JsonSchema>> = {
     interactions_per_second_max: limit,
     records_per_second_max: limit,
     bytes_in_flight_max: limit,
+    recommendations_report: {
+      type: 'boolean',
+      description: 'whether the report on recommendations is switched on',
+    },
   }),
   OrganisationPage: pageSchema('organisations', 'Organisation'),
   Key: closed(key),

@@ -40,6 +40,14 @@ export function wholeNumber({ minimum, maximum }: { minimum: number; maximum: nu
   };
 }
 
+export function boolean(description: string): BodyField<boolean> {
+  return {
+    schema: { type: 'boolean', description },
+    read: (value) =>
+      typeof value === 'boolean' ? value : refuse('wrong_type', 'must be true or false, without quotes'),
+  };
+}
+
 export function orNull<T>({ schema, read }: BodyField<T>): BodyField<T | null> {
   return {
     schema: { ...schema, type: [schema.type as string, 'null'] },

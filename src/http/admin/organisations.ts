@@ -7,6 +7,7 @@ import type { Call, Operation } from '../operation.ts';
 import { type BodyField, bodySchema, readFields, refuse } from './body.ts';
 import {
   bodyText,
+  boolean,
   operatorOf,
   orNull,
   pageOf,
@@ -29,6 +30,7 @@ const example: Organisation = {
   interactions_per_second_max: null,
   records_per_second_max: 100_000,
   bytes_in_flight_max: null,
+  recommendations_report: false,
 };
 
 const slug: BodyField<string> = {
@@ -100,7 +102,7 @@ const get: Operation<AdminParts> = {
   path: '/admin/v1/organisations/{slug}',
   tag,
   summary: 'Get an organisation',
-  description: 'Its name, whether it is suspended, and the limits of its own.',
+  description: 'Its name, whether it is suspended, its own limits, and whether its report is on.',
   permission: null,
   pathParameters: { slug: patternField(slugSchema.pattern, 'the slug of the organisation') },
   answers: { 200: { description: 'The organisation.', schema, example }, 404: notFound },
@@ -113,15 +115,14 @@ const get: Operation<AdminParts> = {
 
 const changeFields = {
   name,
-  suspended: {
-    schema: { type: 'boolean', description: 'true: all its keys are answered with 403' },
-    read: (value: unknown) =>
-      typeof value === 'boolean' ? value : refuse('wrong_type', 'must be true or false, without quotes'),
-  },
+  suspended: boolean('true: all its keys are answered with 403'),
   requests_per_second_max: orNull(wholeNumber(organisationLimits.requests_per_second_max)),
   interactions_per_second_max: orNull(wholeNumber(organisationLimits.interactions_per_second_max)),
   records_per_second_max: orNull(wholeNumber(organisationLimits.records_per_second_max)),
   bytes_in_flight_max: orNull(wholeNumber(organisationLimits.bytes_in_flight_max)),
+  recommendations_report: boolean(
+    'true: the report on recommendations is counted and can be read; it is false by default',
+  ),
 };
 
 const change: Operation<AdminParts> = {
@@ -129,7 +130,7 @@ const change: Operation<AdminParts> = {
   method: 'PATCH',
   path: '/admin/v1/organisations/{slug}',
   tag,
-  summary: 'Rename, suspend, resume or limit an organisation',
+  summary: 'Rename, suspend, resume or limit an organisation, or switch its report',
   description:
     'Fields that are left out do not change. A limit of null is the default of the service. Takes effect within 5 seconds.',
   permission: null,

@@ -79,14 +79,14 @@ export const changesOperation: Operation = {
       example: {
         changes: [
           {
-            cursor: '42-0-1f0c2d3e',
+            cursor: '42-0-0-1f0c2d3e-8Pz0oWc3l0rXyYQ1n9m5Kw',
             type: 'tags',
             id: storedExample('tags').tag_id,
             deleted: false,
             record: storedExample('tags'),
           },
         ],
-        next_cursor: '42-0-1f0c2d3e',
+        next_cursor: '42-0-0-1f0c2d3e-8Pz0oWc3l0rXyYQ1n9m5Kw',
         has_more: false,
       },
       otherContent: {
@@ -94,7 +94,7 @@ export const changesOperation: Operation = {
       },
     },
     410: {
-      description: 'Changes after this cursor are no longer kept. Code: `cursor_too_old`.',
+      description: 'The feed cannot continue from this cursor. Code: `cursor_too_old`.',
       schema: { $ref: '#/components/schemas/Error' },
     },
   },
@@ -102,9 +102,9 @@ export const changesOperation: Operation = {
     const principal = principalOf(call);
     const { organisationId } = principal;
     const pool = parts.pool.forReaders(organisationId);
-    const asked = askedBy(call, principal, pool);
+    const asked = await askedBy(call, principal, parts, pool);
     const isStream = wantsLines(call);
-    const from = await positionOf(pool, organisationId, call.query.after as string | undefined);
+    const from = await positionOf(pool, asked, call.query.after as string | undefined);
     if (isStream) {
       const lines = streamChanges(pool, parts.changeWatch, asked, from, readerOf(call, principal, parts));
       return { ...exportOf(lines), bytes: limits.changeStreamBytes, isLive: true };
@@ -119,17 +119,23 @@ export const changesOperation: Operation = {
     return {
       status: 200,
       headers: variesByAccept,
-      body: `{"changes":[${changes.join(',')}],"next_cursor":"${new ChangeCursors(organisationId).write(next)}","has_more":${hasMore}}`,
+      body: `{"changes":[${changes.join(',')}],"next_cursor":"${asked.cursors.write(next)}","has_more":${hasMore}}`,
     };
   },
 };
 
-function askedBy({ query }: Call, { organisationId, permissions }: Principal, pool: Pool): ChangesAsked {
+async function askedBy(
+  { query }: Call,
+  { organisationId, permissions }: Principal,
+  parts: Parts,
+  pool: Pool,
+): Promise<ChangesAsked> {
   const asked = new Set<string>(query.types === undefined ? uploadTypes : String(query.types).split(','));
   // Left out without a word, they would be missing from the reader's copy.
   if (asked.has('interactions') && !permissions.includes('interactions:read'))
     throw lacksPermission('interactions:read');
-  return { organisationId, types: asked, records: recordsOf(pool, organisationId) };
+  const cursors = new ChangeCursors(await parts.cursors.for(organisationId, 'feed'));
+  return { organisationId, types: asked, records: recordsOf(pool, organisationId), cursors };
 }
 
 const charactersOf = perType((type: string) => charactersMax(sentFields(type as UploadType)));

@@ -1,3 +1,4 @@
+import { ChangeCursors } from '../../changes/change-cursor.ts';
 import { freshCursor } from '../../changes/change-log.ts';
 import { RequestError } from '../../errors.ts';
 import { interactionAnswer } from '../../interactions/answer.ts';
@@ -105,11 +106,12 @@ const list: Operation = {
       },
     },
   },
-  async handle(call, { pool }) {
+  async handle(call, { pool, cursors }) {
     const { organisationId } = principalOf(call);
     const own = pool.for(organisationId);
     if (wantsLines(call)) {
-      const cursor = await freshCursor(own, organisationId);
+      const signed = new ChangeCursors(await cursors.for(organisationId, 'feed'));
+      const cursor = await freshCursor(own, organisationId, signed);
       return exportOf(interactionLines(own, organisationId, call.query), cursor);
     }
     const body = await listPage(own, organisationId, call.query);

@@ -1,3 +1,4 @@
+import { ChangeCursors } from '../../changes/change-cursor.ts';
 import { freshCursor } from '../../changes/change-log.ts';
 import { RequestError } from '../../errors.ts';
 import { limits } from '../../limits.ts';
@@ -113,7 +114,8 @@ async function list(type: ResourceType, call: Call, parts: Parts): Promise<Answe
   const { limit = limits.recordsPerPageDefault } = call.query;
   if (wantsLines(call)) {
     // Before the first record is read: what is stored from then on is in the feed, if not in the export.
-    const cursor = await freshCursor(pool, asked.organisationId);
+    const cursors = new ChangeCursors(await parts.cursors.for(asked.organisationId, 'feed'));
+    const cursor = await freshCursor(pool, asked.organisationId, cursors);
     return exportOf(readLines(pool, asked), cursor);
   }
   const { records, next } = await readPage(pool, asked, Number(limit));

@@ -56,11 +56,17 @@ const recommendations: Operation = {
       schema: { $ref: '#/components/schemas/RecommendationsReport' },
       example,
     },
+    409: {
+      description:
+        'The report is switched off for the organisation, as it is by default; the operator switches it on.',
+      schema: { $ref: '#/components/schemas/Error' },
+    },
   },
-  async handle(call, { pool }) {
+  async handle(call, { pool, cursors }) {
     const { organisationId } = principalOf(call);
+    const signer = await cursors.for(organisationId, 'report');
     const body = await call.step('read report', () =>
-      recommendationsReport(pool.for(organisationId), organisationId, call.query),
+      recommendationsReport(pool.for(organisationId), organisationId, call.query, signer),
     );
     return { status: 200, body };
   },

@@ -1,15 +1,24 @@
--- The report on recommendations is counted from new tables, at a tenth of the cost. They hold derived data only: the old ones
--- are dropped, and maintenance counts everything anew from the interactions and transactions.
--- While this waits for a table that somebody reads, whoever comes after waits too: rather give up and be run again.
-set local lock_timeout = '3s';
+-- What the report on recommendations is read from; docs/recommendations.md defines its figures. Maintenance keeps these
+-- tables up to date from the change log. Neither interactions nor transactions has an index by student and time, because
+-- one would slow down every upload.
 
-drop table report_interactions, report_transactions, report_credits, report_sums, report_reach;
+-- How far maintenance has counted for each organisation.
+create table report_progress (
+  organisation_id uuid primary key,
+  -- Counts the steps.
+  step bigint not null,
+  -- The last number of the change log that is counted.
+  number bigint not null,
+  -- Up to which ids the tables themselves have been read; null if reading them is not needed.
+  interactions_after uuid,
+  transactions_after uuid
+);
 
 -- Each interaction that is counted, with what the report needs of it. The primary key finds the last interaction of a student
 -- with an item before a time, however many there are.
 create table report_interactions (
   organisation_id uuid not null,
-  -- All zeros where the interaction has none.
+  -- All zeros if the interaction has none.
   student_id uuid not null,
   item_id uuid not null,
   basis text not null,
@@ -20,7 +29,7 @@ create table report_interactions (
   platform text,
   country text,
   recommendation_id uuid,
-  -- In which step it was added.
+  -- The step that added it.
   step bigint not null,
   -- With these two, the index alone is read.
   primary key (organisation_id, student_id, item_id, basis, event_time, interaction_id) include (item_type, step)
@@ -34,8 +43,8 @@ create index report_interactions_by_recommendation_and_student
   on report_interactions (organisation_id, recommendation_id, student_id, event_time) include (step)
   where basis = 'recommendation';
 
--- The days on which a student, or a recommendation, has interactions, by what they have in common. A student who does much in a
--- day has few of these rows, so that reading all days of a student is cheap.
+-- The days on which a student, or a recommendation, has interactions, by item type, platform and country. A student who is
+-- very active on one day still has few rows here, so reading all days of a student is cheap.
 create table report_visits (
   organisation_id uuid not null,
   subject_id uuid not null,
@@ -43,7 +52,7 @@ create table report_visits (
   basis text not null,
   day date not null,
   item_type text collate "C" not null,
-  -- As values of groups: a hyphen for null, else an equals sign and the value.
+  -- As values of groups: a hyphen for null, otherwise an equals sign and the value.
   platform text collate "C" not null,
   country text collate "C" not null,
   step bigint not null,
@@ -77,8 +86,8 @@ create table report_sums (
   basis text not null,
   touches bigint not null default 0,
   students bigint not null default 0,
-  -- At position n, how many of these students were also there in the n days before; the last position stands for those after
-  -- it. The distinct students of a range are the students of its days, less those who were there on an earlier day of the range.
+  -- At position n: how many of these students also have interactions in the n days before; the last position stands for
+  -- all later ones. The distinct students of a range are the sum over its days, less those seen on an earlier day of the range.
   students_seen bigint[],
   recommendations bigint not null default 0,
   recommendations_seen bigint[],
@@ -101,9 +110,3 @@ create table report_sums (
 ) with (fillfactor = 80);
 
 create index report_sums_by_day on report_sums (organisation_id, dimension, day);
-
--- What is stored is counted by walking through it once.
-update report_progress
-set interactions_after = '00000000-0000-0000-0000-000000000000', transactions_after = '00000000-0000-0000-0000-000000000000';
-
-update schema_compatibility set oldest_code = 17;

@@ -1,34 +1,45 @@
--- The change log. Each transaction that stores records or interactions adds a row for each type, with the ids of those that
--- it created or changed. The change feed reads it, and what maintenance derives from the data can.
--- While this waits for a table that somebody reads, whoever comes after waits too: rather give up and be run again.
-set local lock_timeout = '3s';
+-- The change log. Each transaction that stores records or interactions adds a row per type, with the ids that it created
+-- or changed. The change feed reads it.
 
 create table changes (
   organisation_id uuid not null,
-  -- A UUIDv7: its first 48 bits are the time of writing, and find the partition.
+  -- A UUIDv7: its first 48 bits are the time of writing, and determine the partition.
   change_id uuid not null,
-  -- Given after the commit, in order, by whoever reads (src/changes/change-log.ts); null until then.
+  -- Assigned after the commit, in order, by readers of the log (src/changes/change-log.ts); null until then.
   number bigint,
   type text not null,
-  -- How many ids there are: to count those of an array PostgreSQL has to fetch all of them.
+  -- The number of ids: counting the elements of the array would fetch all of it.
   size integer not null,
+  -- Random ids do not compress, and trying costs as much as storing them.
   ids uuid[] not null,
   primary key (organisation_id, change_id)
 ) partition by range (change_id);
 
--- Ids do not compress, and trying to costs as much as storing them.
 alter table changes alter column ids set storage external;
 
 create index changes_by_number on changes (organisation_id, number) where number is not null;
 create index changes_without_number on changes (organisation_id, change_id) where number is null;
 
--- One row for each organisation that has changes. Whoever gives numbers locks it first.
+-- One row for each organisation that has changes. A transaction that assigns numbers locks it first.
 create table change_counters (
   organisation_id uuid primary key,
   last_number bigint not null,
   -- Changes up to this number may have been dropped.
-  forgotten_number bigint not null
+  forgotten_number bigint not null,
+  -- The start time of the server that assigned the last number.
+  server_started text,
+  -- The servers that assigned numbers, oldest first: {"id": …, "first": …}, a random id and the first number of each.
+  epochs jsonb not null default '[]'
 );
+
+-- Signs the cursors of the change feed, of replays and of reports, so that only the server can make them. It is made here,
+-- so that all processes sign with the same key and none has to be configured.
+create table cursor_key (
+  is_only boolean primary key default true check (is_only),
+  key bytea not null
+);
+insert into cursor_key (key)
+select sha256(uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid()));
 
 -- Makes the partitions of the last two days (a clock may be behind), of today and of the days ahead. For attaching, see
 -- ensure_interaction_partitions.
@@ -55,8 +66,8 @@ begin
 end
 $$;
 
--- Detaches the oldest day that ended before so many days ago, and marks it by its name for drop_detached_changes; false
--- where there is none. What it held must be noted in change_counters before. In two steps, as a week of receipts.
+-- Detaches the oldest day that ended more than days_kept days ago, and renames it for drop_detached_changes; returns false
+-- if there is none. Its numbers must be noted in change_counters first. Two steps, as for a week of receipts.
 create function detach_change_partition(days_kept integer) returns boolean
 language plpgsql security definer set search_path = pg_catalog, public, pg_temp set timezone = 'UTC' set lock_timeout = '2s' as $$
 declare
@@ -70,7 +81,7 @@ begin
   from pg_inherits i join pg_class c on c.oid = i.inhrelid
   where i.inhparent = 'public.changes'::regclass and c.relname ~ '^changes_\d{4}_\d\d_\d\d$'
     and right(c.relname, 10) < to_char(now() - make_interval(days => days_kept), 'YYYY_MM_DD')
-    -- These two are made again each hour.
+    -- ensure_change_partitions makes these two again each hour.
     and right(c.relname, 10) < to_char(now() - interval '2 days', 'YYYY_MM_DD')
   order by c.relname limit 1;
   if partition is null then

@@ -1,0 +1,43 @@
+import { execFile } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { UsageError } from './options.ts';
+
+const root = fileURLToPath(new URL('..', import.meta.url));
+const run = promisify(execFile);
+
+export interface Checkout {
+  readonly commit: string;
+  /** Its built program. */
+  readonly main: string;
+  remove(): Promise<void>;
+}
+
+/** Builds a version in a git worktree of its own, with the packages of this one if its lock file is the same. */
+export async function buildCheckout(ref: string): Promise<Checkout> {
+  const git = (...args: string[]) => run('git', args, { cwd: root });
+  const { stdout } = await git('rev-parse', '--verify', '--short', `${ref}^{commit}`).catch(() => {
+    throw new UsageError(`git knows no commit ${ref}; name another with --base`);
+  });
+  const parent = mkdtempSync(join(tmpdir(), 'intake-base-'));
+  const folder = join(parent, 'checkout');
+  const remove = async () => {
+    await git('worktree', 'remove', '--force', folder);
+    rmSync(parent, { recursive: true });
+  };
+  await git('worktree', 'add', '--detach', folder, stdout.trim());
+  try {
+    const lockOf = (checkout: string) => readFileSync(join(checkout, 'package-lock.json'), 'utf8');
+    if (lockOf(folder) === lockOf(root))
+      symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'));
+    else await run('npm', ['ci'], { cwd: folder });
+    await run(join(folder, 'node_modules/.bin/tsc'), ['-p', 'tsconfig.build.json'], { cwd: folder });
+  } catch (error) {
+    await remove();
+    throw error;
+  }
+  return { commit: stdout.trim(), main: join(folder, 'dist/main.js'), remove };
+}

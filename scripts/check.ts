@@ -1,0 +1,121 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { globSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, relative } from 'node:path';
+
+/**
+ * `npm run check` and, with --all, `npm run check:all`: runs one stage after the other until one fails, and prints what
+ * each took and which test files were slowest.
+ */
+
+interface Stage {
+  readonly name: string;
+  readonly command: readonly string[];
+  readonly env?: Readonly<Record<string, string>>;
+}
+
+const all = process.argv.includes('--all');
+const reports = mkdtempSync(join(tmpdir(), 'intake-check-'));
+
+/** Test files by their tags. Vitest can filter by tag, but loads every file to do so: 0.2 seconds each. */
+function filesTagged(isWanted: (tags: ReadonlySet<string>) => boolean): string[] {
+  const files = globSync(['src/**/*.test.ts', 'test/**/*.test.ts', 'client/test/**/*.test.ts']);
+  return files.filter((file) => {
+    const tags = readFileSync(file, 'utf8').matchAll(/^\/\/ @module-tag (\S+)$/gm);
+    return isWanted(new Set([...tags].map(([, tag]) => tag as string)));
+  });
+}
+
+const npm = (script: string): Stage => ({ name: script, command: ['npm', 'run', '--silent', script] });
+
+function tests(name: string, files: readonly string[], env: Record<string, string> = {}): Stage {
+  const TEST_RESULTS = join(reports, `${name}.json`);
+  return { name, command: ['npx', 'vitest', 'run', ...files], env: { ...env, TEST_RESULTS } };
+}
+
+/** Stages of one row run at the same time. */
+const quick: readonly Stage[][] = [
+  ...['check:types', 'check:lint', 'check:generated', 'check:api', 'build'].map((script) => [npm(script)]),
+  [
+    tests(
+      'tests',
+      filesTagged((tags) => !tags.has('full')),
+      // A test file waits more than it computes. With four workers two cores stay busy.
+      { TEST_WORKERS: '4', PROPERTY_SHARE: all ? '1' : '0.2' },
+    ),
+  ],
+];
+const others: readonly Stage[][] = [
+  [
+    tests(
+      'full tests',
+      filesTagged((tags) => tags.has('full')),
+      // These start several servers each.
+      { TEST_WORKERS: '3' },
+    ),
+  ],
+  [
+    tests(
+      'tests on PostgreSQL 15',
+      filesTagged((tags) => tags.has('postgres-15')),
+      { TEST_POSTGRES: '15', TEST_WORKERS: '4', PROPERTY_SHARE: '0.2' },
+    ),
+  ],
+  [
+    tests(
+      'tests through PgBouncer',
+      filesTagged((tags) => tags.has('pooler')),
+      { TEST_POOLER: '1', TEST_WORKERS: '4' },
+    ),
+  ],
+  // Both wait for Python packages first.
+  [{ name: 'fuzz', command: ['node', 'fuzz/main.ts', '--quick'] }, npm('check:clients')],
+  // Small sizes and floors far below the goals: a collapse fails, a slow minute of the machine does not.
+  [{ name: 'bench', command: ['node', 'bench/main.ts', '--quick'] }],
+];
+
+const took: (readonly [seconds: number, what: string])[] = [];
+
+/** Returns the name of the stage if it failed. */
+async function run({ name, command, env }: Stage): Promise<string | undefined> {
+  console.log(`\n== ${name}`);
+  const beganMs = performance.now();
+  const [program = '', ...args] = command;
+  const child = spawn(program, args, { stdio: 'inherit', env: { ...process.env, ...env } });
+  const [code] = await once(child, 'exit');
+  took.push([(performance.now() - beganMs) / 1_000, name]);
+  return code === 0 ? undefined : name;
+}
+
+function slowestFiles(): (readonly [seconds: number, what: string])[] {
+  return globSync('*.json', { cwd: reports })
+    .flatMap((report) => {
+      const text = readFileSync(join(reports, report), 'utf8');
+      const results: { name: string; startTime: number; endTime: number }[] = JSON.parse(text).testResults;
+      return results.map(({ name, startTime, endTime }) => {
+        const file = relative('', name);
+        return [(endTime - startTime) / 1_000, `${file} (${report.replace('.json', '')})`] as const;
+      });
+    })
+    .toSorted(([one], [other]) => other - one)
+    .slice(0, 10);
+}
+
+function print(title: string, lines: readonly (readonly [seconds: number, what: string])[]): void {
+  console.log(`\n${title}`);
+  for (const [seconds, what] of lines) console.log(`${seconds.toFixed(0).padStart(6)} s  ${what}`);
+}
+
+let failed: string[] = [];
+for (const row of all ? [...quick, ...others] : quick) {
+  failed = (await Promise.all(row.map(run))).filter((name) => name !== undefined);
+  if (failed.length > 0) break;
+}
+print('Stages', [...took, [took.reduce((sum, [seconds]) => sum + seconds, 0), 'all of them']]);
+print('Slowest test files', slowestFiles());
+rmSync(reports, { recursive: true });
+if (failed.length > 0) {
+  console.error(`\nFAILED: ${failed.join(', ')}`);
+  process.exitCode = 1;
+}

@@ -1,0 +1,58 @@
+import { createHmac, createSecretKey, type KeyObject, timingSafeEqual } from 'node:crypto';
+import type { Pool } from './postgres/pool.ts';
+
+/** Signs the cursors of an organisation for one purpose: a cursor of another organisation or purpose does not verify. */
+export class CursorSigner {
+  readonly #key: KeyObject;
+  readonly #scope: string;
+
+  constructor(key: KeyObject, scope: string) {
+    this.#key = key;
+    this.#scope = scope;
+  }
+
+  /** The first 132 bits, which are 22 characters of base64url. */
+  sign(text: string): string {
+    return createHmac('sha256', this.#key).update(`${this.#scope} ${text}`).digest('base64url').slice(0, 22);
+  }
+
+  isSigned(text: string, signature: string): boolean {
+    const [expected, given] = [Buffer.from(this.sign(text)), Buffer.from(signature)];
+    return given.length === expected.length && timingSafeEqual(given, expected);
+  }
+}
+
+/**
+ * The key for cursors that only the server may make: they contain numbers that a query trusts. It is in the database, so all
+ * processes have the same one, and is read once, so a forged cursor costs no query.
+ */
+export class SignedCursors {
+  readonly #pool: Pool;
+  #key: Promise<KeyObject> | undefined;
+
+  constructor(pool: Pool) {
+    this.#pool = pool;
+  }
+
+  async for(organisationId: string, purpose: 'feed' | 'replay' | 'report'): Promise<CursorSigner> {
+    this.#key ??= this.#read();
+    return new CursorSigner(await this.#key, `${purpose} ${organisationId}`);
+  }
+
+  /** Another server answers, whose database may have another key. */
+  forget(): void {
+    this.#key = undefined;
+  }
+
+  async #read(): Promise<KeyObject> {
+    try {
+      const { rows } = await this.#pool.query<{ key: Buffer }>('select key from cursor_key');
+      const [row] = rows;
+      if (!row) throw new Error('the table cursor_key is empty; restore its row from a backup');
+      return createSecretKey(row.key);
+    } catch (error) {
+      this.#key = undefined;
+      throw error;
+    }
+  }
+}

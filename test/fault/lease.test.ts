@@ -1,0 +1,40 @@
+// @module-tag full
+
+import pg from 'pg';
+import { expect, it } from 'vitest';
+import { startBuiltServer } from '../support/built-server.ts';
+import { createTestDatabase } from '../support/database.ts';
+import { countWaiting, queryDatabase } from '../support/query-database.ts';
+
+const patient = { timeout: 60_000, interval: 250 };
+
+it('the lease is renewed while all chores wait for locks, and nothing says that PostgreSQL is away', {
+  timeout: 180_000,
+}, async () => {
+  const databaseUrl = await createTestDatabase();
+  const blocker = new pg.Client({ connectionString: databaseUrl });
+  await blocker.connect();
+  // Long enough that no chore ends meanwhile.
+  const server = await startBuiltServer({ DATABASE_URL: databaseUrl, DATABASE_TIMEOUT_MS: '170000' });
+  try {
+    // One for each: numbering changes, counting for the report, rolling up counts.
+    const tables = ['changes', 'change_counters', 'record_count_changes'];
+    await blocker.query(`begin; lock table ${tables.join(', ')} in access exclusive mode`);
+    await expect.poll(() => countWaiting(databaseUrl), patient).toBe(tables.length);
+    const endMs = async () => {
+      const [lease] = await queryDatabase<{ ms: number }>(
+        databaseUrl,
+        'select extract(epoch from ends_at)::float8 * 1000 as ms from leases',
+      );
+      return lease?.ms;
+    };
+    const before = await endMs();
+    // Renewed every five seconds.
+    await expect.poll(endMs, patient).toBeGreaterThan(Number(before) + 12_000);
+    expect(await countWaiting(databaseUrl)).toBe(tables.length);
+    expect(server.log.join('\n')).not.toContain('cannot be used');
+  } finally {
+    await blocker.end();
+    await server.stop();
+  }
+});

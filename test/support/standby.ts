@@ -1,0 +1,41 @@
+import { execFileSync } from 'node:child_process';
+import { chownSync, copyFileSync, existsSync, mkdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { type LocalPostgres, startLocalPostgres, unprivilegedAccount } from '../../src/cli/local-postgres.ts';
+
+/** A primary and a standby made as "Standby" in docs/scaling.md says, with its statements and its pg_basebackup. */
+
+const programs = '/usr/lib/postgresql/15/bin';
+export const standbyIsInstalled = existsSync(join(programs, 'pg_basebackup'));
+if (!standbyIsInstalled) console.log('No standby is made: PostgreSQL 15 of Debian is not installed');
+
+const page = readFileSync(fileURLToPath(new URL('../../docs/scaling.md', import.meta.url)), 'utf8');
+const section = page.split(/^## /m).find((part) => part.startsWith('Standby\n')) ?? '';
+const backupFlags = /pg_basebackup .* -D \S+ (.*)$/m.exec(section)?.[1]?.split(' ') ?? [];
+/** The statements that the page passes to psql, in their order. */
+export const standbyStatements = [...section.matchAll(/-c (["'])(.*?)\1/g)].map(([, , text = '']) => text);
+
+export const startPrimary = (folder: string): Promise<LocalPostgres> => startLocalPostgres(folder, programs);
+
+/** A copy that follows the primary. The role for replication must exist. */
+export async function startStandby(primary: LocalPostgres, folder: string): Promise<LocalPostgres> {
+  const account = unprivilegedAccount();
+  const data = join(folder, 'data');
+  mkdirSync(folder);
+  mkdirSync(data, { mode: 0o700 });
+  if (account) chownSync(data, account.uid, account.gid);
+  const { hostname, port } = new URL(primary.url('postgres'));
+  execFileSync(
+    join(programs, 'pg_basebackup'),
+    ['-h', hostname, '-p', port, '-U', 'replicator', '-D', data, ...backupFlags, '--checkpoint=fast'],
+    { ...account, env: { PGPASSWORD: 'change-me-4' }, stdio: 'pipe' },
+  );
+  copyFileSync(join(primary.home, 'password'), join(folder, 'password'));
+  return startLocalPostgres(folder, programs);
+}
+
+/** As if its machine were gone. */
+export function killPostgres({ home }: LocalPostgres): void {
+  process.kill(Number.parseInt(readFileSync(join(home, 'data', 'postmaster.pid'), 'utf8'), 10), 'SIGKILL');
+}
