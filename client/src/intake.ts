@@ -1,5 +1,5 @@
 import { Connection, type IntakeOptions } from './connection.ts';
-import { unexpected } from './errors.ts';
+import { isObject, unexpected } from './errors.ts';
 import type { components, operations } from './generated/api.ts';
 import type { RecordOf, ResourceType, StoredRecordOf } from './generated/resources.ts';
 import { type Interaction, InteractionQueue, type NewInteraction } from './interaction-queue.ts';
@@ -54,6 +54,14 @@ export class Intake {
   }
 }
 
+function hasCounts({ counts }: Record<string, unknown>): boolean {
+  return isObject(counts);
+}
+
+function hasReasons({ errors }: Record<string, unknown>): boolean {
+  return Array.isArray(errors) && errors.every((one) => isObject(one) && typeof one.message === 'string');
+}
+
 /** The receipts of uploads and replays. */
 class Requests {
   readonly #connection: Connection;
@@ -64,7 +72,7 @@ class Requests {
 
   /** The newest first. */
   list({ signal, ...filters }: RequestFilters & Signal = {}): AsyncIterable<Schemas['ReceiptSummary']> {
-    return readPages(this.#connection, '/v1/requests', 'requests', filters, signal);
+    return readPages(this.#connection, '/v1/requests', 'requests', filters, signal, hasCounts);
   }
 
   get(requestId: string, { signal }: Signal = {}): Promise<Schemas['Receipt']> {
@@ -82,7 +90,7 @@ class Rejections {
 
   /** The oldest first. */
   list({ signal, ...filters }: RejectionFilters & Signal = {}): AsyncIterable<Schemas['Rejection']> {
-    return readPages(this.#connection, '/v1/rejections', 'rejections', filters, signal);
+    return readPages(this.#connection, '/v1/rejections', 'rejections', filters, signal, hasReasons);
   }
 
   /** How many there are of each type, code and field, the most frequent first. */
@@ -98,7 +106,12 @@ class Rejections {
     ...query
   }: RejectionFilters & Signal = {}): AsyncGenerator<Schemas['ReplayAnswer']> {
     const call = { method: 'POST', path: '/v1/rejections/replay', repeatable: false } as const;
-    const answers = readAnswers<Schemas['ReplayAnswer']>(this.#connection, { ...call, query, signal });
+    const answers = readAnswers<Schemas['ReplayAnswer']>(
+      this.#connection,
+      { ...call, query, signal },
+      // Nothing was tried and more is left: another replay has its turn.
+      ({ batches }) => batches.length === 0,
+    );
     for await (const answer of answers) {
       if (!haveCounts(answer.batches)) throw unexpected('The replay was answered with something else');
       yield answer;
@@ -115,6 +128,9 @@ class Rejections {
         repeatable: false,
         signal,
       });
+      const isCount = Number.isSafeInteger(answer.discarded) && answer.discarded >= 0;
+      if (!isCount || (answer.has_more && answer.discarded === 0))
+        throw unexpected('The removal was answered with something else');
       discarded += answer.discarded;
       if (!answer.has_more) return { discarded };
     }

@@ -8,6 +8,10 @@ export const limits = {
   bytesPerRequestMax: 4_000_000,
   /** Longer than the service allows for receiving and answering a request. */
   attemptTimeoutMs: 150_000,
+  /** If the service refuses the key, how long to wait for the answers to other requests of the upload. */
+  refusalWaitMs: 10_000,
+  /** How often a replay asks again while another replay has its turn. The service waits 5 seconds each time. */
+  replayTurnsMax: 6,
   /** A request that keeps failing for this long is given up. */
   retryForMs: 300_000,
   backoffFirstMs: 500,

@@ -1,5 +1,6 @@
 import { ByteLines } from '../byte-lines.ts';
 import type { Connection } from '../connection.ts';
+import { isRefusal } from '../errors.ts';
 import { FailedFile } from '../files/failed-file.ts';
 import { FileError } from '../files/file-error.ts';
 import type { OpenedFile } from '../files/read-file.ts';
@@ -35,6 +36,8 @@ export interface Run {
   readonly signal: AbortSignal;
   /** What became of the current file, in this run or an earlier one. */
   state: 'unsent' | 'sent' | 'answered';
+  /** How often records of the current file were sent without a refusal of the key. */
+  unrefused: number;
 }
 
 export const nothingDone: JournalState = { done: 0, counts: noCounts, unsent: 0, failedFiles: {} };
@@ -67,7 +70,18 @@ export async function uploadFile(
     reading,
   );
   const sending = { key: journal?.upload ?? crypto.randomUUID(), dryRun: run.isDryRun, signal: run.signal };
-  for await (const { cut, outcome } of sendCuts(run.connection, type, cuts, sending)) {
+  const onSend = (answer: Promise<unknown>) => {
+    run.unrefused++;
+    answer.then(
+      () => {
+        run.state = 'answered';
+      },
+      (error) => {
+        if (isRefusal(error)) run.unrefused--;
+      },
+    );
+  };
+  for await (const { cut, outcome } of sendCuts(run.connection, type, cuts, { ...sending, onSend })) {
     run.state = 'answered';
     for (const failed of failedOf(file, cut, outcome)) {
       noteFailed(run.tally, type, failed);
