@@ -1,5 +1,5 @@
+import type { CursorSigner } from '../keys/signed-cursors.ts';
 import { type Field, optional, text } from '../registry/fields.ts';
-import type { CursorSigner } from '../signed-cursors.ts';
 
 /** Where a reader continues: at this change, after `offset` of its ids. */
 export interface Position {

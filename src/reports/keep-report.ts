@@ -3,7 +3,13 @@ import { beforeTomorrow } from '../changes/change-log.ts';
 import type { Config } from '../config.ts';
 import { limits } from '../limits.ts';
 import { type Client, isLossOfWorker, isUnavailable, type Pool } from '../postgres/pool.ts';
-import { BeginAgain, CommitUnconfirmed, expectRows, inTransaction, retryConflicts } from '../postgres/transactions.ts';
+import {
+  BeginAgain,
+  CommitUnconfirmed,
+  expectRows,
+  inTransaction,
+  retryConflicts,
+} from '../postgres/transactions.ts';
 import { firstUuid } from '../registry/uuid-v7.ts';
 import { type Changed, countChanges } from './count-changes.ts';
 import { organisationsWithReport } from './report-switch.ts';

@@ -1,6 +1,7 @@
 import { randomUUIDv7 } from 'node:crypto';
 import { addChange } from '../changes/add-change.ts';
 import { RequestError } from '../errors.ts';
+import type { CursorSigner } from '../keys/signed-cursors.ts';
 import { limits } from '../limits.ts';
 import { type Client, isUnavailable, type Pool } from '../postgres/pool.ts';
 import { CommitUnconfirmed, inTransaction, retryConflicts } from '../postgres/transactions.ts';
@@ -30,7 +31,6 @@ import {
   type StoredRejection,
   typesRejected,
 } from '../rejections/rejections.ts';
-import type { CursorSigner } from '../signed-cursors.ts';
 import { batchAnswer, type WrittenBatch } from './answer.ts';
 import { notStored, type Outcome, outcomeUnknownOf } from './outcome.ts';
 import type { CheckedBatch } from './read/batch-builder.ts';

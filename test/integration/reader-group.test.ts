@@ -7,10 +7,10 @@ import { ChangeCursors, startOf } from '../../src/changes/change-cursor.ts';
 import { numberAllChanges } from '../../src/changes/change-log.ts';
 import type { RecordSource } from '../../src/changes/read-changes.ts';
 import { type GroupReader, ReaderGroups } from '../../src/changes/reader-group.ts';
+import { SignedCursors } from '../../src/keys/signed-cursors.ts';
 import { limits } from '../../src/limits.ts';
 import type { Pool } from '../../src/postgres/pool.ts';
 import { takeRecords } from '../../src/records/read-records.ts';
-import { SignedCursors } from '../../src/signed-cursors.ts';
 import { createTestApp, type TestApp } from '../support/app.ts';
 import { many, newShop, newTag } from '../support/new-records.ts';
 
@@ -188,7 +188,9 @@ it('a reader that follows a group past changes which a standby lacks keeps a val
   await fast.read();
   expect([slow.next.number, fast.next.number]).toEqual([2, 5]);
   // The standby lacks the last three, and gives their numbers again.
-  await test.pool.query('delete from changes where organisation_id = $1 and number > 1', [acme.organisationId]);
+  await test.pool.query('delete from changes where organisation_id = $1 and number > 1', [
+    acme.organisationId,
+  ]);
   await test.pool.query(
     `update change_counters set last_number = 1, server_started = 'another' where organisation_id = $1`,
     [acme.organisationId],

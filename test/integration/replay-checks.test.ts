@@ -3,9 +3,9 @@
 import { randomUUID, randomUUIDv7 } from 'node:crypto';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { KnownIds } from '../../src/interactions/known-ids.ts';
+import { SignedCursors } from '../../src/keys/signed-cursors.ts';
 import { limits } from '../../src/limits.ts';
 import type { OwnPool } from '../../src/postgres/pool.ts';
-import { SignedCursors } from '../../src/signed-cursors.ts';
 import { type CheckedUpload, type Unchecked, UploadChecker } from '../../src/uploads/read/upload-checker.ts';
 import { type Replayed, replayRejections } from '../../src/uploads/replay-rejections.ts';
 import { createTestApp, type TestApp } from '../support/app.ts';
