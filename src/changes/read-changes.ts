@@ -179,8 +179,8 @@ export class LogReader {
       else if (performance.now() < deadline) await this.#look(page.next);
       else break;
     }
-    // Between the two there is nothing that is asked for.
-    if (isBefore(until, page.next)) page.next = until;
+    // Between the two there is nothing that is asked for. After a failover `until` may be of another log.
+    if (isBefore(until, page.next) && isOfLog(until, this.#epochs)) page.next = until;
     page.hasMore = page.next.number <= this.#last || this.#hasUnnumbered;
     this.#next = page.next;
     return page;

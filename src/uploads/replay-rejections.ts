@@ -2,6 +2,7 @@ import { randomUUIDv7 } from 'node:crypto';
 import type { ReceiptHead } from '../bookkeeping/receipt-entry.ts';
 import { storeInTransaction, type Work } from '../bookkeeping/store.ts';
 import { RequestError } from '../errors.ts';
+import type { CursorSigner } from '../keys/signed-cursors.ts';
 import { limits } from '../limits.ts';
 import { type Client, isUnavailable, type Pool } from '../postgres/pool.ts';
 import { CommitUnconfirmed } from '../postgres/transactions.ts';
@@ -23,7 +24,6 @@ import {
   type StoredRejection,
   typesRejected,
 } from '../rejections/rejections.ts';
-import type { CursorSigner } from '../signed-cursors.ts';
 import { batchAnswer, type WrittenBatch } from './answer.ts';
 import { notStored, type Outcome, outcomeUnknownOf } from './outcome.ts';
 import type { CheckedBatch } from './read/batch-builder.ts';
@@ -139,6 +139,7 @@ class ReplayRun {
   readonly #replay: Replay;
   readonly #deadlineMs = performance.now() + limits.replayMs;
   #received = 0;
+  #batchMax: number = limits.recordsPerBatch;
 
   constructor(parts: ReplayParts, replay: Replay) {
     this.#parts = parts;
@@ -173,23 +174,25 @@ class ReplayRun {
   /**
    * Replays the next batch and returns the last id tried. The records are read and checked before the transaction: it would
    * hold its locks while the check waits for a thread. If one of the rejections has changed by then, the batch is read again,
-   * half as large.
+   * half as large. Batches grow again when one has succeeded at once.
    */
   async #replayNext(type: UploadType, after: string): Promise<string | 'busy' | undefined> {
     const { organisationId, filter } = this.#replay;
-    const most = Math.min(limits.rejectionsPerReplayMax - this.#received, limits.recordsPerBatch);
-    for (let limit = most; ; limit = Math.ceil(limit / 2)) {
+    for (let attempt = 1; ; attempt++) {
+      const limit = Math.min(limits.rejectionsPerReplayMax - this.#received, this.#batchMax);
       try {
         const range = { after, limit };
         const found = await listReplayable(this.#parts.pool, organisationId, { ...filter, type }, range);
         const rejections = found.filter(({ record }) => record !== null);
         if (rejections.length > 0)
           await this.#storeBatch(type, rejections, await this.#check(type, rejections));
+        if (attempt === 1) this.#batchMax = Math.min(2 * this.#batchMax, limits.recordsPerBatch);
         return found.at(-1)?.rejection_id;
       } catch (error) {
         if (error instanceof Busy) return 'busy';
         if (!(error instanceof ChangedMeanwhile)) throw error;
         if (performance.now() > this.#deadlineMs) return 'busy';
+        this.#batchMax = Math.ceil(limit / 2);
       }
     }
   }

@@ -124,7 +124,7 @@ it('that a key was used is no change', async () => {
   expect(await row()).toEqual({ changed_in, last_used_at: expect.any(String) });
 });
 
-it('what is told again while an old transaction goes on is forgotten once', async () => {
+it('what is reported again while an old transaction is still running is forgotten once', async () => {
   const [one, other] = [await test.organisation('told-again'), await test.organisation('told-not')];
   const old = await test.pool.connect();
   onTestFinished(() => old.release(true));

@@ -3,9 +3,9 @@
 import { randomUUID, randomUUIDv7 } from 'node:crypto';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { KnownIds } from '../../src/interactions/known-ids.ts';
+import { SignedCursors } from '../../src/keys/signed-cursors.ts';
 import { limits } from '../../src/limits.ts';
 import type { OwnPool } from '../../src/postgres/pool.ts';
-import { SignedCursors } from '../../src/signed-cursors.ts';
 import { type CheckedUpload, type Unchecked, UploadChecker } from '../../src/uploads/read/upload-checker.ts';
 import { type Replayed, replayRejections } from '../../src/uploads/replay-rejections.ts';
 import { createTestApp, type TestApp } from '../support/app.ts';
@@ -171,6 +171,23 @@ it('what is discarded or uploaded meanwhile is left alone, and all others are tr
     acme.organisationId,
   ]);
   expect(rows).toHaveLength(5);
+});
+
+it('the batch after one that had to be made smaller is as small, and the next one larger again', async () => {
+  const acme = await client('smaller');
+  const [shop, tag_id] = [newShop(), randomUUID()];
+  const { recordsPerBatch } = limits;
+  const { request_id } = await acme.upload('shop-tags', [newLink(shop.shop_id, tag_id)]);
+  const left = 2 * recordsPerBatch;
+  await acme.upload(
+    'shop-tags',
+    many(left, () => newLink(shop.shop_id, tag_id)),
+  );
+  const replayed = await acme.replay(async () => {
+    expect((await acme.send('DELETE', `/v1/rejections?request_id=${request_id}`)).discarded).toBe(1);
+  });
+  const half = recordsPerBatch / 2;
+  expect(countsOf(replayed).map(({ received }) => received)).toEqual([half, half, recordsPerBatch]);
 });
 
 it('a batch that is discarded while it is read does not end the replay before the rest', async () => {
