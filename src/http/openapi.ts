@@ -134,6 +134,11 @@ function interactionSchemas(): Record<string, JsonSchema> {
   const properties = {
     interaction_id: { type: 'string', format: 'uuid', description: 'a UUIDv7' },
     ...(sent.properties as object),
+    event_time: {
+      type: 'string',
+      format: 'date-time',
+      description: 'the instant that `event_timestamp` names: RFC 3339, UTC, microseconds',
+    },
     created: { type: 'string', format: 'date-time', description: 'when it was received' },
   };
   const warnings = {

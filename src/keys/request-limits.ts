@@ -5,7 +5,7 @@ import { limits } from '../limits.ts';
 import type { Principal } from './authenticate.ts';
 import type { SharedCounts } from './shared-counts.ts';
 
-/** What is counted: requests that record an interaction, all other requests, and the records of uploads. */
+/** What is counted: interactions, one by one or in batches; all other requests; and the records of uploads. */
 export type Limited = 'requests' | 'interactions' | 'records';
 
 /** The organisation that is counted, with its limits. */
@@ -35,15 +35,23 @@ export class RequestLimits {
     };
   }
 
-  /** Counts, and returns the rate-limit headers of the answer; throws if it is too much. */
-  async count(what: Limited, { organisationId, limits: own }: Counted, points = 1): Promise<LimitHeaders> {
+  /**
+   * Counts, and returns the rate-limit headers of the answer; throws if it is too much. `before` is how much of the
+   * request was counted earlier.
+   */
+  async count(
+    what: Limited,
+    { organisationId, limits: own }: Counted,
+    points = 1,
+    before = 0,
+  ): Promise<LimitHeaders> {
     const perSecond = own[`${what}_per_second_max`] ?? this.#defaults[what];
     const limiter = this.#limiterOf(what, perSecond);
     try {
       return headersOf(what, limiter.points, await limiter.consume(organisationId, points));
     } catch (refusal) {
       if (refusal instanceof Error) throw refusal;
-      throw tooMany(what, limiter.points, points, refusal as RateLimiterRes);
+      throw tooMany(what, limiter.points, points + before, refusal as RateLimiterRes);
     }
   }
 

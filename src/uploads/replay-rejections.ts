@@ -223,6 +223,7 @@ class ReplayRun {
         start: this.#received,
         outcomes,
         warnings: checked.warnings,
+        interactionIds: stored.interactionIds,
         broken: undefined,
       });
       const change = changeOf(type, checked, stored.outcomes, answer);

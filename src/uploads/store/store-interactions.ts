@@ -3,7 +3,7 @@ import { insertEncoded } from '../../interactions/interaction-rows.ts';
 import type { KnownIds } from '../../interactions/known-ids.ts';
 import { missingAmong } from '../../interactions/look-up-references.ts';
 import { ArrayWriter, viewOf } from '../../postgres/binary/array-writer.ts';
-import { pickRows } from '../../postgres/binary/encoded-rows.ts';
+import { pickRows, uuidsOf } from '../../postgres/binary/encoded-rows.ts';
 import type { Client } from '../../postgres/pool.ts';
 import { uuidV7Words } from '../../registry/uuid-v7.ts';
 import { created, type Outcome } from '../outcome.ts';
@@ -34,7 +34,11 @@ export async function storeInteractions(
     const { arrays } = pickRows(checked.rows, good);
     await insertEncoded(client, organisationId, { count: good.length, arrays: [ids, ...arrays] });
   }
-  return { outcomes, changed: { count: good.length, ids }, rejectedIds: new Set() };
+  const interactionIds: (string | null)[] = new Array(checked.received).fill(null);
+  const stored = uuidsOf(ids, good.length);
+  for (const [at, row] of good.entries())
+    interactionIds[checked.indices[row] as number] = stored[at] as string;
+  return { outcomes, changed: { count: good.length, ids }, rejectedIds: new Set(), interactionIds };
 }
 
 /** The outcome of each row, by its references. */
