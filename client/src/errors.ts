@@ -2,8 +2,8 @@ import type { components } from './generated/api.ts';
 
 type ServiceError = components['schemas']['Error'];
 
-/** The codes of the service, and those of the client: no answer, one that is not Intake's, a full queue. */
-export type ErrorCode = ServiceError['code'] | 'connection_failed' | 'unexpected_answer' | 'queue_full';
+/** The codes of the service, and those of the client: no answer, one that is not Intake's, a client that was closed. */
+export type ErrorCode = ServiceError['code'] | 'connection_failed' | 'unexpected_answer' | 'closed';
 
 /** A request that failed as a whole. Go by `code`; `message` is for people. */
 export class IntakeError extends Error {

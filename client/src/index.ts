@@ -13,6 +13,6 @@ export {
   type RejectionFilters,
   type RequestFilters,
 } from './intake.ts';
-export type { Interaction, NewInteraction } from './interaction-queue.ts';
+export type { Interaction, NewInteraction } from './interaction-batch.ts';
 export type { Counts, RecordProblem, Warning } from './send-cuts.ts';
 export type { FailedRecord, Records, Upload, UploadOptions, UploadResult, UploadStep } from './upload.ts';

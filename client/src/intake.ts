@@ -2,7 +2,8 @@ import { Connection, type IntakeOptions } from './connection.ts';
 import { unexpected } from './errors.ts';
 import type { components, operations } from './generated/api.ts';
 import type { RecordOf, ResourceType, StoredRecordOf } from './generated/resources.ts';
-import { type Interaction, InteractionQueue, type NewInteraction } from './interaction-queue.ts';
+import type { Interaction, NewInteraction } from './interaction-batch.ts';
+import { InteractionQueue } from './interaction-queue.ts';
 import { listIn, readAnswers, readPages } from './read-pages.ts';
 import { readRecords } from './read-records.ts';
 import { haveCounts } from './send-cuts.ts';
@@ -48,9 +49,24 @@ export class Intake {
     return new Upload(this.#connection, type, records, options);
   }
 
-  /** Records one interaction, once, however often it has to be sent. Resolves when it is stored. */
+  /**
+   * Records one interaction, once, however often it has to be sent. Resolves when it is stored, and rejects with its own
+   * error. While a request is under way, others gather and are sent together. Up to 16 MiB of JSON is held for
+   * interactions without an answer; one that is recorded then waits until there is room, and must not be changed until its
+   * promise is settled. A signal withdraws an interaction that waits; one that is being sent may be stored all the same.
+   */
   record(interaction: NewInteraction, { signal }: Signal = {}): Promise<Interaction> {
     return this.#queue.record(interaction, signal);
+  }
+
+  /** Resolves when every interaction recorded so far is stored or has failed. */
+  flush(): Promise<void> {
+    return this.#queue.flush();
+  }
+
+  /** Takes no more interactions, and resolves when those recorded are stored or have failed. */
+  close(): Promise<void> {
+    return this.#queue.close();
   }
 }
 

@@ -105,7 +105,6 @@ async function sendParts(
     });
     return outcomeOf(answer, to - from);
   } catch (error) {
-    // An operator may have set lower limits than the API description states.
     if (!isTooLarge(error)) throw error;
     if (to - from === 1) return tooLarge;
     const half = Math.ceil((from + to) / 2);
@@ -135,7 +134,8 @@ const tooLarge: Outcome = {
   warnings: [],
 };
 
-function isTooLarge(error: unknown): boolean {
+/** Whether the service takes less at once, because its operator has set lower limits than the API description states. */
+export function isTooLarge(error: unknown): boolean {
   if (!(error instanceof IntakeError)) return false;
   return error.code === 'body_too_large' || error.details.some(({ code }) => code === 'too_many_records');
 }

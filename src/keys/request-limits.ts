@@ -95,12 +95,19 @@ function headersOf(
 
 function tooMany(what: Limited, quota: number, points: number, refusal: RateLimiterRes): RequestError {
   const wait = secondsOf(refusal.msBeforeNext);
-  const advice =
-    points > quota
-      ? `Split it: no more than ${quota} can pass at once.`
-      : `Send the request again in ${wait} s, and fewer at a time.`;
+  const isHopeless = points > quota;
+  const advice = isHopeless
+    ? `Split it: no more than ${quota} can pass at once.`
+    : `Send the request again in ${wait} s, and fewer at a time.`;
+  // By the code of the detail a program sees that waiting is of no use.
+  const detail = {
+    field: 'records',
+    code: 'too_many_records',
+    message: `must be no more than ${quota}`,
+  } as const;
   return new RequestError('too_many_requests', {
     message: `This organisation may send ${quota} ${what} in ${limits.limitWindowSeconds} seconds, and this would be more. ${advice}`,
+    ...(isHopeless && { details: [detail] }),
     headers: { ...headersOf(what, quota, refusal), 'retry-after': String(wait) },
   });
 }

@@ -111,7 +111,9 @@ it('27b: a batch of interactions counts as its interactions, not as a request no
   expectTooMany(batch!, 'interactions');
   expectTooMany(dry!, 'interactions');
   await nextWindow();
-  expect((await send(21)).body.message).toContain('no more than 20 can pass at once');
+  const { body } = await send(21);
+  expect(body.message).toContain('no more than 20 can pass at once');
+  expect(body.details).toMatchObject([{ field: 'records', code: 'too_many_records' }]);
   await nextWindow();
   expect((await send(20)).status).toBe(200);
 });
