@@ -84,6 +84,8 @@ ${Object.entries<{ format?: string }>(description.components.schemas.NewInteract
   .join('\n')}
 };
 
+export const interactionsPerRequestMax = ${description.paths['/user-interactions/batch'].post.requestBody.content['application/json'].schema.properties.records.maxItems};
+
 export const resourceTypes = Object.keys(resources) as ResourceType[];
 
 /** What is uploaded, per type. */

@@ -30,6 +30,8 @@ export interface Call {
   readonly stream?: boolean;
   /** False if sending twice is not the same as once: retried only if the first attempt certainly did nothing. */
   readonly repeatable?: boolean;
+  /** False if the first answer is the answer, whatever it is. */
+  readonly retry?: boolean;
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -45,8 +47,8 @@ export class Connection {
   readonly origin: string;
   /** The part of the key that is not secret. */
   readonly keyId: string;
+  readonly retryForMs: number;
   readonly #key: string;
-  readonly #retryForMs: number;
   readonly #onRetry: IntakeOptions['onRetry'];
   /** A 429 or 503 pauses every request of this connection. */
   #pausedUntilMs = 0;
@@ -62,7 +64,7 @@ export class Connection {
     this.keyId = key.split('_')[1] ?? '';
     this.#key = key;
     this.compress = compress ?? !/^(localhost|127\..*|\[::1\])$/.test(hostname);
-    this.#retryForMs = retryForMs ?? limits.retryForMs;
+    this.retryForMs = retryForMs ?? limits.retryForMs;
     this.#onRetry = onRetry;
   }
 
@@ -101,8 +103,8 @@ export class Connection {
       const retryAfterMs = outcome instanceof IntakeError ? 0 : retryAfterOf(outcome);
       const backoffMs = Math.min(limits.backoffMaxMs, limits.backoffFirstMs * 2 ** attempt);
       const waitMs = retryAfterMs + Math.random() * backoffMs;
-      const outOfTime = Date.now() + waitMs - failingSinceMs > this.#retryForMs;
-      if (outOfTime || !mayRetry(error, call.repeatable ?? true)) {
+      const outOfTime = Date.now() + waitMs - failingSinceMs > this.retryForMs;
+      if (outOfTime || call.retry === false || !mayRetry(error, call.repeatable ?? true)) {
         // The caller reports its records as failed, each with its reason.
         if (batchesOf(outcome)) return outcome as Answer;
         throw error;

@@ -18,6 +18,8 @@ export const limits = {
   interactionBytesQueuedMax: 16 * 1024 * 1024,
   /** The service remembers a key for 24 hours from its first attempt, and a batch may be retried for minutes. */
   keptForMs: (24 * 60 - 15) * 60_000,
+  /** The change feed has a line every ten seconds: after this long without one the connection is dead. */
+  changesSilenceMs: 45_000,
   /** Bytes of an answer that is read whole. The longest is that of a replay: 50,000 records that failed again. */
   answerBytesMax: 64 * 1024 * 1024,
   /** Characters of a line in a streamed answer. The service takes no record of more than 64 KiB. */

@@ -2,9 +2,9 @@ import type { ByteLines } from './byte-lines.ts';
 import type { Connection } from './connection.ts';
 import { IntakeError, isObject, unexpected } from './errors.ts';
 import type { components } from './generated/api.ts';
-import type { ResourceType } from './generated/resources.ts';
 import { limits } from './limits.ts';
 import type { Cut } from './request-cutter.ts';
+import { targetOf, type UploadType } from './upload-target.ts';
 
 type UploadAnswer = components['schemas']['UploadAnswer'];
 export type Counts = components['schemas']['Counts'];
@@ -41,7 +41,7 @@ export const noCounts: Counts = { received: 0, created: 0, updated: 0, unchanged
  */
 export async function* sendCuts<C extends Cut<unknown>>(
   connection: Connection,
-  type: ResourceType,
+  type: UploadType,
   cuts: AsyncIterable<C>,
   options: SendOptions,
 ): AsyncGenerator<{ readonly cut: C; readonly outcome: Outcome }> {
@@ -74,7 +74,7 @@ export async function* sendCuts<C extends Cut<unknown>>(
 
 function sendCut(
   connection: Connection,
-  type: ResourceType,
+  type: UploadType,
   { parts, first, end }: Cut<unknown>,
   options: SendOptions,
 ): Promise<Outcome> {
@@ -86,7 +86,7 @@ function sendCut(
 
 async function sendParts(
   connection: Connection,
-  type: ResourceType,
+  type: UploadType,
   parts: ByteLines,
   from: number,
   to: number,
@@ -96,7 +96,7 @@ async function sendParts(
   try {
     const answer = await connection.request<UploadAnswer>({
       method: 'POST',
-      path: `/v1/data/${type}`,
+      path: targetOf(type).path,
       query: options.dryRun ? { dry_run: true } : undefined,
       body: bodyOf(parts.between(from, to)),
       compress: connection.compress,

@@ -60,6 +60,8 @@ export const interactionFields: Readonly<Record<string, 'uuid' | null>> = {
   recommendation_id: 'uuid',
 };
 
+export const interactionsPerRequestMax = 5000;
+
 export const resourceTypes = Object.keys(resources) as ResourceType[];
 
 /** What is uploaded, per type. */
