@@ -56,14 +56,16 @@ const { counts, failed } = await ${upload}.finish();
 console.log(counts, failed);`;
 }
 
+/** As JavaScript is written, without quotes around names. */
 function written(value: unknown): string {
-  return JSON.stringify(value, null, 2);
+  return JSON.stringify(value, null, 2).replaceAll(/^( *)"(\w+)":/gm, '$1$2:');
 }
 
 function library(rest: string): Sample {
-  const source = `import { Intake } from 'intake-client';
+  const source = `import { env } from 'node:process';
+import { Intake } from 'intake-client';
 
-const intake = new Intake({ url: process.env.INTAKE_URL, key: process.env.INTAKE_KEY });
+const intake = new Intake({ url: env.INTAKE_URL, key: env.INTAKE_KEY });
 ${rest}`;
   return { lang: 'JavaScript', label: 'intake-client', source };
 }
