@@ -1,5 +1,5 @@
 import { Connection, type IntakeOptions } from './connection.ts';
-import { unexpected } from './errors.ts';
+import { isObject, unexpected } from './errors.ts';
 import type { components, operations } from './generated/api.ts';
 import type { ResourceType, StoredRecordOf } from './generated/resources.ts';
 import type { Interaction, NewInteraction } from './interaction-batch.ts';
@@ -220,7 +220,9 @@ class Reports {
     const path = '/v1/reports/recommendations';
     const call = { path, query, signal };
     for await (const page of readAnswers<Schemas['RecommendationsReport']>(this.#connection, call)) {
-      listIn(page, 'groups');
+      const groups = listIn<Schemas['RecommendationsReport']['groups'][number]>(page, 'groups');
+      const figures = [page.total, ...groups].map((each) => each?.recommendations);
+      if (!figures.every(isObject)) throw unexpected('The report was answered with something else');
       yield page;
     }
   }

@@ -117,8 +117,11 @@ it('the commands follow changes and show the report', async () => {
   expect([off.exitCode, off.stdout]).toEqual([2, '']);
   await server.run('organisations', 'set-report', server.slugOf('commands'), 'on');
   const args = ['report', '--from', '2026-03-01', '--to', '2026-03-03'];
-  const isOn = async () => (await startIntake(place, ...args).ended).exitCode;
-  await expect.poll(isOn, { timeout: 30_000 }).toBe(0);
+  const isOn = async () => {
+    for await (const _ of intake.reports.recommendations()) return true;
+    return false;
+  };
+  await expect.poll(() => isOn().catch(() => false), { timeout: 30_000 }).toBe(true);
   const table = await startIntake(place, ...args).ended;
   expect(table.exitCode, table.stderr).toBe(0);
   expect(table.stdout).toMatch(/^Group .*Savings\n.*total +0/s);
