@@ -135,6 +135,8 @@ export const limits = {
   errorsInSummaryMax: 3,
   /** The answer's size per failed record, with the maximum of errors. */
   answerBytesPerFailedRecord: 800,
+  /** An id in quotes, and a comma. */
+  answerBytesPerInteraction: 39,
   /** Bodies of at least this size are checked in a worker thread; for smaller ones the transfer would cost more. */
   bodyBytesForWorker: 64 * 1024,
   workerYoungGenerationMb: 8,

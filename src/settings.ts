@@ -81,7 +81,7 @@ export const settings = {
   interactionsPerSecondMax: [
     'INTERACTIONS_PER_SECOND_MAX',
     wholeNumber(limits.interactionsPerSecondMax, 1, 1_000_000),
-    'interactions recorded a second, per organisation',
+    'interactions a second, one by one or in batches, per organisation',
   ],
   recordsPerSecondMax: [
     'RECORDS_PER_SECOND_MAX',

@@ -77,6 +77,15 @@ ${Object.entries(resources)
   .join('\n')}
 };
 
+/** The fields of an interaction, with the format of their values. */
+export const interactionFields: Readonly<Record<string, 'uuid' | null>> = {
+${Object.entries<{ format?: string }>(description.components.schemas.NewInteraction.properties)
+  .map(([field, { format }]) => `  ${field}: ${format === 'uuid' ? `'uuid'` : null},`)
+  .join('\n')}
+};
+
+export const interactionsPerRequestMax = ${description.paths['/user-interactions/batch'].post.requestBody.content['application/json'].schema.properties.records.maxItems};
+
 export const resourceTypes = Object.keys(resources) as ResourceType[];
 
 /** What is uploaded, per type. */

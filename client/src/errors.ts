@@ -3,14 +3,14 @@ import type { components } from './generated/api.ts';
 type ServiceError = components['schemas']['Error'];
 
 /**
- * The codes of the service, and those of the client: no answer, one that is not Intake's, a full queue, another replay
- * that does not end.
+ * The codes of the service, and those of the client: no answer, one that is not Intake's, a client that was closed, another
+ * replay that does not end.
  */
 export type ErrorCode =
   | ServiceError['code']
   | 'connection_failed'
   | 'unexpected_answer'
-  | 'queue_full'
+  | 'closed'
   | 'replay_running';
 
 /** A request that failed as a whole. Go by `code`; `message` is for people. */

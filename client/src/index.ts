@@ -11,8 +11,11 @@ export {
   type InteractionFilters,
   type RecordFilters,
   type RejectionFilters,
+  type ReportFilters,
   type RequestFilters,
 } from './intake.ts';
-export type { Interaction, NewInteraction } from './interaction-queue.ts';
+export type { Interaction, NewInteraction } from './interaction-batch.ts';
+export type { ChangeEvent, ChangesOptions } from './read-changes.ts';
 export type { Counts, RecordProblem, Warning } from './send-cuts.ts';
 export type { FailedRecord, Records, Upload, UploadOptions, UploadResult, UploadStep } from './upload.ts';
+export type { UploadedOf, UploadType } from './upload-target.ts';

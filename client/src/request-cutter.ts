@@ -1,7 +1,7 @@
 import { ByteLines } from './byte-lines.ts';
-import { type ResourceType, resources } from './generated/resources.ts';
 import { IdSet } from './id-set.ts';
 import { limits } from './limits.ts';
+import { targetOf, type UploadType } from './upload-target.ts';
 
 /** The records of one request. `I` is how the caller identifies a record. */
 export interface Cut<I> {
@@ -22,7 +22,7 @@ export interface Cut<I> {
  * in the same way.
  */
 export class RequestCutter<I> {
-  readonly #idField: string;
+  readonly #idField: string | undefined;
   readonly #recordsMax: number;
   readonly #bytesMax: number;
   #first: number;
@@ -34,11 +34,12 @@ export class RequestCutter<I> {
   #ids = new IdSet();
 
   constructor(
-    type: ResourceType,
+    type: UploadType,
     { first = 0, recordsMax = Infinity, bytesMax = limits.bytesPerRequestMax } = {},
   ) {
-    this.#idField = resources[type].idField;
-    this.#recordsMax = Math.min(recordsMax, resources[type].recordsPerRequestMax);
+    const { idField, recordsPerRequestMax } = targetOf(type);
+    this.#idField = idField;
+    this.#recordsMax = Math.min(recordsMax, recordsPerRequestMax);
     this.#bytesMax = bytesMax;
     this.#first = first;
   }
@@ -49,14 +50,19 @@ export class RequestCutter<I> {
    */
   add(item: I, record: unknown, keptBytes = 0): Cut<I> | undefined {
     const json = JSON.stringify(record) ?? 'null';
-    const given = (record as Record<string, unknown> | null)?.[this.#idField];
-    const id = typeof given === 'string' ? given : undefined;
+    const id = this.#idOf(record);
     const complete = this.#fits(json, id, keptBytes) ? undefined : this.take();
     if (id !== undefined) this.#ids.add(id, this.#batch());
     this.#items.push(item);
     this.#parts.add(json);
     this.#keptBytes += keptBytes;
     return complete;
+  }
+
+  #idOf(record: unknown): string | undefined {
+    if (this.#idField === undefined) return undefined;
+    const given = (record as Record<string, unknown> | null)?.[this.#idField];
+    return typeof given === 'string' ? given : undefined;
   }
 
   /** Counts a record that is not sent. */

@@ -2,9 +2,9 @@ import type { ByteLines } from './byte-lines.ts';
 import type { Connection } from './connection.ts';
 import { IntakeError, isObject, isRefusal, unexpected } from './errors.ts';
 import type { components } from './generated/api.ts';
-import type { ResourceType } from './generated/resources.ts';
 import { limits } from './limits.ts';
 import type { Cut } from './request-cutter.ts';
+import { targetOf, type UploadType } from './upload-target.ts';
 import { wait } from './wait.ts';
 
 type UploadAnswer = components['schemas']['UploadAnswer'];
@@ -44,7 +44,7 @@ export const noCounts: Counts = { received: 0, created: 0, updated: 0, unchanged
  */
 export async function* sendCuts<C extends Cut<unknown>>(
   connection: Connection,
-  type: ResourceType,
+  type: UploadType,
   cuts: AsyncIterable<C>,
   options: SendOptions,
 ): AsyncGenerator<{ readonly cut: C; readonly outcome: Outcome }> {
@@ -82,7 +82,7 @@ export async function* sendCuts<C extends Cut<unknown>>(
 
 function sendCut(
   connection: Connection,
-  type: ResourceType,
+  type: UploadType,
   { parts, first, end }: Cut<unknown>,
   options: SendOptions,
 ): Promise<Outcome> {
@@ -94,7 +94,7 @@ function sendCut(
 
 async function sendParts(
   connection: Connection,
-  type: ResourceType,
+  type: UploadType,
   parts: ByteLines,
   from: number,
   to: number,
@@ -104,7 +104,7 @@ async function sendParts(
   try {
     const answer = connection.request<UploadAnswer>({
       method: 'POST',
-      path: `/v1/data/${type}`,
+      path: targetOf(type).path,
       query: options.dryRun ? { dry_run: true } : undefined,
       body: bodyOf(parts.between(from, to)),
       compress: connection.compress,
@@ -114,7 +114,6 @@ async function sendParts(
     options.onSend?.(answer);
     return outcomeOf(await answer, to - from);
   } catch (error) {
-    // An operator may have set lower limits than the API description states.
     if (!isTooLarge(error)) throw error;
     if (to - from === 1) return tooLarge;
     const half = Math.ceil((from + to) / 2);
@@ -144,7 +143,8 @@ const tooLarge: Outcome = {
   warnings: [],
 };
 
-function isTooLarge(error: unknown): boolean {
+/** Whether the service takes less at once, because its operator has set lower limits than the API description states. */
+export function isTooLarge(error: unknown): boolean {
   if (!(error instanceof IntakeError)) return false;
   return error.code === 'body_too_large' || error.details.some(({ code }) => code === 'too_many_records');
 }

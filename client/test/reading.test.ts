@@ -124,13 +124,3 @@ it('records an interaction once, however often it is sent', async () => {
   });
   await proxy.close();
 });
-
-it('keeps a bounded queue of interactions, a few under way at a time', async () => {
-  const shop = newShop();
-  await intake.upload('shops', [shop]).finish();
-  const results = await Promise.allSettled(many(1_010, () => intake.record(interactionWith(shop.shop_id))));
-  const refused = results.filter(({ status }) => status === 'rejected');
-  expect(refused).toHaveLength(2);
-  expect(refused[0]).toMatchObject({ reason: { code: 'queue_full' } });
-  expect(await collect(intake.interactions.list({ item_id: shop.shop_id, limit: 1000 }))).toHaveLength(1_008);
-});

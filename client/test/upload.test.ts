@@ -307,7 +307,7 @@ it('does not compile with a wrong field', () => {
   // @ts-expect-error the name is required
   intake.upload('tags', [{ tag_id: randomUUID() }]);
   // @ts-expect-error there is no such type
-  intake.upload('labels', []);
+  expect(() => intake.upload('labels', [])).toThrow('There is no record type "labels".');
   // @ts-expect-error shops cannot be filtered by shop
   intake.data.list('shops', { shop_id: randomUUID() });
 });

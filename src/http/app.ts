@@ -339,10 +339,12 @@ function holdAnswer(
 }
 
 /** A second limit is appended to the same header. */
+/** A limit that is counted twice, as by a batch of interactions, is reported as it is after the second count. */
 function addLimit(reply: FastifyReply, limit: LimitHeaders): void {
   for (const [name, value] of Object.entries(limit)) {
-    const first = reply.getHeader(name);
-    reply.header(name, first === undefined ? value : `${first}, ${value}`);
+    const first = reply.getHeader(name) as string | undefined;
+    const isSame = first?.split(';', 1)[0] === value.split(';', 1)[0];
+    reply.header(name, first === undefined || isSame ? value : `${first}, ${value}`);
   }
 }
 

@@ -4,7 +4,7 @@ import { ObjectReader } from '../json/object-reader.ts';
 import { endOfBody, findingFault, startOfJson } from '../json/parse-body.ts';
 import type { Pool } from '../postgres/pool.ts';
 import { CommitUnconfirmed } from '../postgres/transactions.ts';
-import { eventTime, type ItemType, interaction } from '../registry/interaction.ts';
+import { checkedEventTime, type ItemType, interaction } from '../registry/interaction.ts';
 import { type FieldProblem, makeCheck, type Row, unreadableRecord } from '../registry/validate.ts';
 import { type Warning, WarningCounter } from '../registry/warnings.ts';
 import { type InteractionAnswer, interactionAnswer } from './answer.ts';
@@ -86,8 +86,6 @@ function readInteraction(
   if (unreadable) throw refusal([unreadableRecord[unreadable]], isWrapped);
   const { row, problems } = check(values, repeated);
   if (problems) throw refusal(problems, isWrapped);
-  const instant = eventTime(fieldOf(row, 'event_timestamp') as string | number);
-  if (instant === undefined) throw new Error('a checked event_timestamp names no instant');
   return {
     organisationId,
     interactionId: randomUUIDv7(),
@@ -95,7 +93,7 @@ function readInteraction(
     itemId: fieldOf(row, 'item_id') as string,
     studentId: fieldOf(row, 'student_id') as string | null,
     row,
-    eventTime: instant,
+    eventTime: checkedEventTime(fieldOf(row, 'event_timestamp') as string | number),
   };
 }
 

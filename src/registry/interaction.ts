@@ -40,6 +40,13 @@ function eventTimestamp() {
   } satisfies Field;
 }
 
+/** The instant of an `event_timestamp` that has been checked. */
+export function checkedEventTime(sent: number | string): Instant {
+  const instant = eventTime(sent);
+  if (instant === undefined) throw new Error('a checked event_timestamp names no instant');
+  return instant;
+}
+
 /** The instant of an `event_timestamp`, or undefined. */
 export function eventTime(sent: number | string): Instant | undefined {
   if (typeof sent === 'string') return readDateTime(sent);

@@ -220,6 +220,7 @@ class ReplayRun {
         start: this.#received,
         outcomes,
         warnings: checked.warnings,
+        interactionIds: stored.interactionIds,
         broken: undefined,
       });
       const receipt = {

@@ -45,6 +45,23 @@ export const resources: Readonly<Record<ResourceType, Resource>> = {
   'student-favourites': {"idField":"student_favourite_id","recordsPerRequestMax":5000,"order":1,"references":{"student_id":"customers","shop_id":"shops"}},
 };
 
+/** The fields of an interaction, with the format of their values. */
+export const interactionFields: Readonly<Record<string, 'uuid' | null>> = {
+  interaction_type: null,
+  user_id: null,
+  student_id: 'uuid',
+  item_type: null,
+  item_id: 'uuid',
+  city: null,
+  country: null,
+  platform: null,
+  event_timestamp: null,
+  source: null,
+  recommendation_id: 'uuid',
+};
+
+export const interactionsPerRequestMax = 5000;
+
 export const resourceTypes = Object.keys(resources) as ResourceType[];
 
 /** What is uploaded, per type. */

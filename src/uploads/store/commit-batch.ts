@@ -62,6 +62,7 @@ export async function commitBatch(
       start,
       outcomes: outcomesOf(checked, (row) => stored.outcomes[row] as Outcome),
       warnings: checked.warnings,
+      interactionIds: stored.interactionIds,
       broken: undefined,
     });
     const rejected = await settleRejections(client, { ...progress, start }, checked, stored);
