@@ -7,6 +7,7 @@ import { feed } from './cases/feed.ts';
 import { interactions } from './cases/interactions.ts';
 import { interactionsBesideUploads } from './cases/interactions-beside-uploads.ts';
 import { interactionsHistory } from './cases/interactions-history.ts';
+import { interactionsKeys } from './cases/interactions-keys.ts';
 import { interactionsOrganisations } from './cases/interactions-organisations.ts';
 import { memory } from './cases/memory.ts';
 import { plan } from './cases/plan.ts';
@@ -31,6 +32,7 @@ export const cases: readonly Case[] = [
   uploadCsv,
   types,
   interactions,
+  interactionsKeys,
   interactionsHistory,
   interactionsOrganisations,
   interactionsBesideUploads,

@@ -4,14 +4,14 @@ import { referenceId } from './records.ts';
 import type { Tenant } from './tables.ts';
 
 /** One interaction with every field filled; the item, the student and the user differ from one to the next. */
-export function interactionRequest({ key }: Tenant, item: number, student: number): Buffer {
+export function interactionRequest({ key }: Tenant, item: number, student: number, headers = ''): Buffer {
   const body = {
     ...sameForAll,
     user_id: `visitor-${student}`,
     student_id: referenceId('customers', student),
     item_id: referenceId('shops', item),
   };
-  return requestOf('/user-interactions', key, Buffer.from(JSON.stringify(body)));
+  return requestOf('/user-interactions', key, Buffer.from(JSON.stringify(body)), headers);
 }
 
 export const sameForAll = {
@@ -26,9 +26,9 @@ export const sameForAll = {
 };
 
 /** Each item once and each student once, but not the same of both together. */
-export function interactionRequests(tenant: Tenant, count: number): Buffer[] {
+export function interactionRequests(tenant: Tenant, count: number, headers?: string): Buffer[] {
   return Array.from({ length: count }, (_, at) =>
-    interactionRequest(tenant, 1 + at, 1 + ((at * 7 + 3) % count)),
+    interactionRequest(tenant, 1 + at, 1 + ((at * 7 + 3) % count), headers),
   );
 }
 

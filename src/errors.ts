@@ -119,7 +119,7 @@ const onPublicApi = {
   cursor_too_old: [
     410,
     'The changes after this cursor are no longer kept, or the database has lost changes before it',
-    'export what you need as NDJSON, and go on from the cursor in the header Changes-Cursor of the first export',
+    'export what you need as NDJSON, and continue from the cursor in the header Changes-Cursor of the first export',
   ],
   idempotency_key_reused: [
     422,

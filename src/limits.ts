@@ -116,7 +116,9 @@ export const limits = {
   rejectionKindsMax: 2_000,
   rejectionKindsSummarisedMax: 10_000,
   rejectionKindLifeMs: 7 * 24 * 3_600_000,
+  /** How many are discarded in one transaction, and after how long a call ends that has more to discard. */
   rejectionsPerDiscard: 10_000,
+  discardRejectionsMs: 30_000,
 
   // Uploads
 
@@ -133,6 +135,8 @@ export const limits = {
   errorsInSummaryMax: 3,
   /** The answer's size per failed record, with the maximum of errors. */
   answerBytesPerFailedRecord: 800,
+  /** An id in quotes, and a comma. */
+  answerBytesPerInteraction: 39,
   /** Bodies of at least this size are checked in a worker thread; for smaller ones the transfer would cost more. */
   bodyBytesForWorker: 64 * 1024,
   workerYoungGenerationMb: 8,
@@ -154,6 +158,8 @@ export const limits = {
 
   idempotencyKeyCharactersMax: 255,
   idempotencyKeyLifeMs: 24 * 3_600_000,
+  /** How long a flush of interactions waits for a key that another transaction is claiming. */
+  claimWaitMs: 100,
 
   // Interactions
 
@@ -163,15 +169,15 @@ export const limits = {
   /** Fewer on Citus: planning costs it more than the rows do, so it gains by larger flushes. */
   interactionWritersPerWorkerMax: 2,
   /** Rows in an `insert … values` to a Citus worker. An organisation with more sends arrays. */
-  interactionsWrittenOutMax: 24,
+  rowsWrittenOutMax: 24,
   /**
    * A queue of this size is flushed before the end of the event-loop turn: 0.79 of pgbench's rate, against 0.68
    * without.
    */
   interactionsAtOnce: 24,
   interactionsWaitingMax: 10_000,
-  /** One attempt finds a missing reference; more are needed if the reference is stored between two statements. */
-  interactionAttemptsMax: 3,
+  /** One that takes this long is always logged. */
+  slowInteractionMs: 1_000,
   /** Cached ids, to which interactions may refer without a look-up: how many, and for two generations at most. */
   knownIdsMax: 200_000,
   knownIdsPerTypeMax: 50_000,

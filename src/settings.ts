@@ -81,7 +81,7 @@ export const settings = {
   interactionsPerSecondMax: [
     'INTERACTIONS_PER_SECOND_MAX',
     wholeNumber(limits.interactionsPerSecondMax, 1, 1_000_000),
-    'interactions recorded a second, per organisation',
+    'interactions a second, one by one or in batches, per organisation',
   ],
   recordsPerSecondMax: [
     'RECORDS_PER_SECOND_MAX',
@@ -162,6 +162,11 @@ export const settings = {
     'LOG_LEVEL',
     oneOf('info', logLevels),
     'the least severe lines that are logged. SIGUSR2 switches to `debug` and back',
+  ],
+  logInteractionsOneIn: [
+    'LOG_INTERACTIONS_ONE_IN',
+    wholeNumber(100, 1, 1_000_000),
+    'one in so many interactions that were recorded has a line in the log, the others only at `debug`. Those that failed or took a second or more always have one. The metrics count all',
   ],
 } as const satisfies Record<string, Setting>;
 

@@ -22,7 +22,7 @@ function importsOf(file: string): string[] {
  * Left may be imported by right, never the other way round. Files and folders of one step may not import each other. A
  * folder that is not named here is a capability.
  */
-const capabilities = ['src/uploads', 'src/keys'];
+const capabilities = ['src/uploads'];
 const steps = [
   ['src/limits.ts'],
   ['src/settings.ts'],
@@ -32,8 +32,9 @@ const steps = [
   ['src/metrics'],
   ['src/traces'],
   ['src/postgres'],
-  ['src/signed-cursors.ts'],
+  ['src/keys'],
   ['src/records'],
+  ['src/bookkeeping'],
   ['src/receipts', 'src/rejections', 'src/changes'],
   ['src/interactions'],
   capabilities,
@@ -110,6 +111,25 @@ it('the folder of the engine knows no table of a capability', () => {
     (file) => file.startsWith('src/postgres/') && naming.test(readFileSync(resolve(root, file), 'utf8')),
   );
   expect(knowing).toEqual([]);
+});
+
+it('only bookkeeping writes what a stored change owes, and nobody stores past it', () => {
+  const textOf = (file: string) => readFileSync(resolve(root, file), 'utf8');
+  const code = sources.filter((file) => file.startsWith('src/') && !file.endsWith('.test.ts'));
+  const owed = '(changes|record_count_changes|rejection_count_changes|receipts|receipt_batches)';
+  const writing = new RegExp(`insert into ${owed}\\b|insertsInParts\\(\\s*'${owed}'`);
+  expect(code.filter((file) => writing.test(textOf(file))).toSorted()).toEqual([
+    'src/bookkeeping/receipt-entry.ts',
+    'src/bookkeeping/store.ts',
+  ]);
+  // Transactions of their own: a read-only one, and one that changes indexes alone.
+  const capabilities = code.filter((file) => /^src\/(interactions|uploads|rejections)\//.test(file));
+  expect(
+    capabilities.filter((file) => /\b(inTransaction|inOneTransaction)\(/.test(textOf(file))).toSorted(),
+  ).toEqual(['src/interactions/interaction-partitions.ts', 'src/uploads/dry-run.ts']);
+  expect(capabilities.filter((file) => /\binOneExchange\(/.test(textOf(file)))).toEqual([
+    'src/interactions/interaction-writer.ts',
+  ]);
 });
 
 it('only one folder knows each outside thing', () => {

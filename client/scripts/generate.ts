@@ -84,7 +84,7 @@ ${Object.keys(resources)
   .map((type) => `  | '${type}'`)
   .join('\n')};
 
-/** What a file can hold. */
+/** What can be uploaded. */
 export type UploadType = ResourceType | 'interactions';
 
 export interface Resource {
@@ -114,6 +114,13 @@ export const resourceTypes = uploadTypes.filter((type) => type !== 'interactions
 
 /** The record type of an interaction's item, by its item type. */
 export const itemTypes: Readonly<Record<string, ResourceType>> = ${JSON.stringify(Object.fromEntries(itemTypes))};
+
+/** The fields of an interaction, with the format of their values. */
+export const interactionFields: Readonly<Record<string, 'uuid' | null>> = {
+${Object.entries<{ format?: string }>(newInteraction.properties)
+  .map(([field, { format }]) => `  ${field}: ${format === 'uuid' ? `'uuid'` : null},`)
+  .join('\n')}
+};
 
 /** What is uploaded, per type. */
 export interface RecordOf {

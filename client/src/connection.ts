@@ -22,6 +22,7 @@ export interface Call {
   readonly body?: string | Uint8Array<ArrayBuffer>;
   readonly compress?: boolean;
   readonly headers?: Record<string, string>;
+  /** Lets the request outlive the page, if the browser has room for its body. */
   readonly keepalive?: boolean;
   /** Sent even while the connection is paused. */
   readonly urgent?: boolean;
@@ -29,6 +30,8 @@ export interface Call {
   readonly stream?: boolean;
   /** False if sending twice is not the same as once: retried only if the first attempt certainly did nothing. */
   readonly repeatable?: boolean;
+  /** False if the first answer is the answer, whatever it is. */
+  readonly retry?: boolean;
   /** The time in ms since 1970 after which it is not sent again. */
   readonly resendUntilMs?: number | undefined;
   readonly signal?: AbortSignal | undefined;
@@ -43,12 +46,15 @@ interface Answer {
 /** One service and one key: sends requests, and retries where that is safe. */
 export class Connection {
   readonly compress: boolean;
-  readonly #origin: string;
+  readonly origin: string;
+  /** The part of the key that is not secret. */
+  readonly keyId: string;
+  readonly retryForMs: number;
   readonly #key: string;
-  readonly #retryForMs: number;
   readonly #onRetry: IntakeOptions['onRetry'];
   /** A 429 or 503 pauses every request of this connection. */
   #pausedUntilMs = 0;
+  #hurry = new AbortController();
 
   constructor({ url, key, compress, retryForMs, onRetry }: IntakeOptions) {
     const { protocol, hostname } = new URL(url);
@@ -56,10 +62,11 @@ export class Connection {
       throw new TypeError(`url must begin with https:// or http://, not ${protocol}`);
     if (!/^[!-~]+$/.test(key))
       throw new TypeError('key must be an API key: letters, digits and signs, no spaces');
-    this.#origin = url.replace(/\/+$/, '');
+    this.origin = url.replace(/\/+$/, '');
+    this.keyId = key.split('_')[1] ?? '';
     this.#key = key;
     this.compress = compress ?? !/^(localhost|127\..*|\[::1\])$/.test(hostname);
-    this.#retryForMs = retryForMs ?? limits.retryForMs;
+    this.retryForMs = retryForMs ?? limits.retryForMs;
     this.#onRetry = onRetry;
   }
 
@@ -75,12 +82,23 @@ export class Connection {
     throw unexpected('The answer is not a stream of records');
   }
 
+  /** Ends every wait before another attempt. */
+  hurry(): void {
+    const waits = this.#hurry;
+    this.#hurry = new AbortController();
+    this.#pausedUntilMs = 0;
+    waits.abort();
+  }
+
   async #exchange(call: Call): Promise<Answer> {
     const body = call.body !== undefined && call.compress ? await gzip(call.body) : call.body;
     let failingSinceMs: number | undefined;
+    let isHurried = call.urgent ?? false;
     for (let attempt = 0; ; attempt++) {
-      if (!call.urgent) await this.#pause(call.signal);
-      const outcome = await this.#attempt(call, body);
+      if (!isHurried) await this.#pause(call.signal);
+      // Other scripts of the page may have used up what browsers allow for keepalive: every other retry does without it.
+      const keepalive = call.keepalive === true && (isHurried || attempt % 2 === 0);
+      const outcome = await this.#attempt({ ...call, keepalive }, body);
       const error = outcome instanceof IntakeError ? outcome : errorIn(outcome);
       if (error === undefined) return outcome as Answer;
       failingSinceMs ??= Date.now();
@@ -89,8 +107,8 @@ export class Connection {
       const waitMs = retryAfterMs + Math.random() * backoffMs;
       const nextMs = Date.now() + waitMs;
       const outOfTime =
-        nextMs - failingSinceMs > this.#retryForMs || nextMs > (call.resendUntilMs ?? Infinity);
-      if (outOfTime || !mayRetry(error, call.repeatable ?? true)) {
+        nextMs - failingSinceMs > this.retryForMs || nextMs > (call.resendUntilMs ?? Infinity);
+      if (outOfTime || call.retry === false || !mayRetry(error, call.repeatable ?? true)) {
         // The caller reports its records as failed, each with its reason.
         if (batchesOf(outcome)) return outcome as Answer;
         throw error;
@@ -99,13 +117,15 @@ export class Connection {
         this.#pausedUntilMs = Math.max(this.#pausedUntilMs, Date.now() + retryAfterMs);
       }
       this.#onRetry?.(error, waitMs);
-      await wait(waitMs, call.signal);
+      const { signal: early } = this.#hurry;
+      await wait(waitMs, call.signal, early);
+      isHurried ||= early.aborted;
     }
   }
 
   async #pause(signal?: AbortSignal): Promise<void> {
     for (let ms = this.#pausedUntilMs - Date.now(); ms > 0; ms = this.#pausedUntilMs - Date.now()) {
-      await wait(ms, signal);
+      await wait(ms, signal, this.#hurry.signal);
     }
   }
 
@@ -118,7 +138,7 @@ export class Connection {
     const timeout = new AbortController();
     const timer = setTimeout(() => timeout.abort(new Error('no answer in time')), limits.attemptTimeoutMs);
     try {
-      const response = await fetch(this.#origin + call.path + queryOf(call.query), {
+      const response = await fetch(this.origin + call.path + queryOf(call.query), {
         method: call.method ?? 'GET',
         headers: {
           authorization: `Bearer ${this.#key}`,
@@ -137,13 +157,13 @@ export class Connection {
       const isJson = headers.get('content-type')?.startsWith('application/json');
       const text = await readText(response);
       if (text === undefined) {
-        const message = `The answer of ${this.#origin} is longer than ${limits.answerBytesMax} bytes. Check the address.`;
+        const message = `The answer of ${this.origin} is longer than ${limits.answerBytesMax} bytes. Check the address.`;
         return new IntakeError('unexpected_answer', message, status);
       }
       return { status, headers, body: isJson ? JSON.parse(text) : text };
     } catch (error) {
       call.signal?.throwIfAborted();
-      const message = `No answer from ${this.#origin}: ${reasonOf(error)}. Check the address and the network.`;
+      const message = `No answer from ${this.origin}: ${reasonOf(error)}. Check the address and the network.`;
       return new IntakeError('connection_failed', message);
     } finally {
       clearTimeout(timer);
@@ -182,9 +202,11 @@ function errorIn(answer: Answer): IntakeError | undefined {
 
 const passing = new Set([408, 429, 500, 502, 503, 504]);
 
-function mayRetry({ code, status }: IntakeError, repeatable: boolean): boolean {
+function mayRetry({ code, status, details }: IntakeError, repeatable: boolean): boolean {
   // A wrong key stays wrong, and each attempt prolongs the wait.
   if (code === 'too_many_failed_keys') return false;
+  // More at once than the limit ever lets through.
+  if (details.some((detail) => detail.code === 'too_many_records')) return false;
   if (status === 429 || (status === 503 && code !== 'unexpected_answer')) return true;
   return repeatable && (status === null || passing.has(status));
 }

@@ -2,8 +2,16 @@ import type { components } from './generated/api.ts';
 
 type ServiceError = components['schemas']['Error'];
 
-/** The codes of the service, and those of the client: no answer, one that is not Intake's, a full queue. */
-export type ErrorCode = ServiceError['code'] | 'connection_failed' | 'unexpected_answer' | 'queue_full';
+/**
+ * The codes of the service, and those of the client: no answer, one that is not Intake's, a client that was closed, another
+ * replay that does not end.
+ */
+export type ErrorCode =
+  | ServiceError['code']
+  | 'connection_failed'
+  | 'unexpected_answer'
+  | 'closed'
+  | 'replay_running';
 
 /** A request that failed as a whole. Go by `code`; `message` is for people. */
 export class IntakeError extends Error {
@@ -44,6 +52,19 @@ export function errorOf(status: number, requestId: string | null, body: unknown)
 /** An answer that no Intake gives: the address leads elsewhere, or something in between changes answers. */
 export function unexpected(what: string): IntakeError {
   return new IntakeError('unexpected_answer', `${what}. Check the address and any proxy.`);
+}
+
+const refusals: ReadonlySet<ErrorCode> = new Set([
+  'unauthorized',
+  'missing_permission',
+  'organisation_suspended',
+  'https_required',
+  'too_many_failed_keys',
+]);
+
+/** Whether Intake itself refused the sender, which it does before it stores anything of a request. */
+export function isRefusal(error: unknown): boolean {
+  return error instanceof IntakeError && refusals.has(error.code);
 }
 
 export function isObject(value: unknown): value is Record<string, unknown> {

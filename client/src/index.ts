@@ -5,14 +5,25 @@ export {
   type ResourceType,
   resourceTypes,
   type StoredRecordOf,
+  type UploadType,
 } from './generated/resources.ts';
 export {
   Intake,
   type InteractionFilters,
   type RecordFilters,
   type RejectionFilters,
+  type ReportFilters,
   type RequestFilters,
 } from './intake.ts';
-export type { Interaction, NewInteraction } from './interaction-queue.ts';
+export type { Interaction, NewInteraction } from './interaction-batch.ts';
+export type { ChangeEvent, ChangesOptions } from './read-changes.ts';
 export type { Counts, RecordProblem, Warning } from './send-cuts.ts';
-export type { FailedRecord, Records, Upload, UploadOptions, UploadResult, UploadStep } from './upload.ts';
+export type {
+  FailedRecord,
+  Records,
+  Upload,
+  UploadedOf,
+  UploadOptions,
+  UploadResult,
+  UploadStep,
+} from './upload.ts';

@@ -1,12 +1,15 @@
+import { checkedType } from './checked-type.ts';
 import { Connection, type IntakeOptions } from './connection.ts';
-import { unexpected } from './errors.ts';
+import { isObject, unexpected } from './errors.ts';
 import type { components, operations } from './generated/api.ts';
-import type { RecordOf, ResourceType, StoredRecordOf } from './generated/resources.ts';
-import { type Interaction, InteractionQueue, type NewInteraction } from './interaction-queue.ts';
+import type { ResourceType, StoredRecordOf } from './generated/resources.ts';
+import type { Interaction, NewInteraction } from './interaction-batch.ts';
+import { InteractionQueue } from './interaction-queue.ts';
+import { type ChangeEvent, type ChangesOptions, readChanges } from './read-changes.ts';
 import { listIn, readAnswers, readPages } from './read-pages.ts';
 import { readRecords } from './read-records.ts';
 import { haveCounts } from './send-cuts.ts';
-import { type Records, Upload, type UploadOptions } from './upload.ts';
+import { type Records, Upload, type UploadedOf, type UploadOptions } from './upload.ts';
 
 type Schemas = components['schemas'];
 type Query<O extends keyof operations> = NonNullable<operations[O]['parameters']['query']>;
@@ -19,6 +22,7 @@ export interface Signal {
 export type RequestFilters = Omit<Query<'list-requests'>, 'cursor'>;
 export type RejectionFilters = Omit<Query<'list-rejections'>, 'cursor' | 'limit'>;
 export type InteractionFilters = Omit<Query<'list-interactions'>, 'cursor'>;
+export type ReportFilters = Omit<Query<'report-recommendations'>, 'cursor'>;
 export type RecordFilters<T extends ResourceType> = Omit<Query<`list-${T}`>, 'cursor' | 'limit'>;
 
 /** A service and a key for it. */
@@ -27,6 +31,8 @@ export class Intake {
   readonly rejections: Rejections;
   readonly data: Data;
   readonly interactions: Interactions;
+  readonly reports: Reports;
+  readonly health: Health;
   readonly #connection: Connection;
   readonly #queue: InteractionQueue;
 
@@ -37,21 +43,54 @@ export class Intake {
     this.rejections = new Rejections(this.#connection);
     this.data = new Data(this.#connection);
     this.interactions = new Interactions(this.#connection);
+    this.reports = new Reports(this.#connection);
+    this.health = new Health(this.#connection);
   }
 
   /** Uploads any number of records. Nothing is sent before the result is iterated over or finished. */
   upload<T extends ResourceType>(
     type: T,
-    records: Records<RecordOf[T]>,
+    records: Records<UploadedOf[T]>,
     options: UploadOptions = {},
   ): Upload<T> {
     return new Upload(this.#connection, type, records, options);
   }
 
-  /** Records one interaction, once, however often it has to be sent. Resolves when it is stored. */
+  /**
+   * Follows what is created or changed, in order, and reconnects where it was. Yields each record as it is now, with the
+   * cursor to continue from, and every ten seconds without a change the cursor alone. Goes on until you leave the loop.
+   */
+  changes(options: ChangesOptions = {}): AsyncIterable<ChangeEvent> {
+    return readChanges(this.#connection, options);
+  }
+
+  /**
+   * Records one interaction, once, however often it has to be sent. Resolves when it is stored, and rejects with its own
+   * error. While a request is under way, others gather and are sent together. Up to 16 MiB of JSON is held for
+   * interactions without an answer; one that is recorded then waits until there is room, and must not be changed until its
+   * promise is settled. A signal withdraws an interaction that waits; one that is being sent may be stored all the same.
+   */
   record(interaction: NewInteraction, { signal }: Signal = {}): Promise<Interaction> {
     return this.#queue.record(interaction, signal);
   }
+
+  /** Resolves when every interaction recorded so far is stored or has failed. */
+  flush(): Promise<void> {
+    return this.#queue.flush();
+  }
+
+  /** Takes no more interactions, and resolves when those recorded are stored or have failed. */
+  close(): Promise<void> {
+    return this.#queue.close();
+  }
+}
+
+function hasCounts({ counts }: Record<string, unknown>): boolean {
+  return isObject(counts);
+}
+
+function hasReasons({ errors }: Record<string, unknown>): boolean {
+  return Array.isArray(errors) && errors.every((one) => isObject(one) && typeof one.message === 'string');
 }
 
 /** The receipts of uploads and replays. */
@@ -64,7 +103,7 @@ class Requests {
 
   /** The newest first. */
   list({ signal, ...filters }: RequestFilters & Signal = {}): AsyncIterable<Schemas['ReceiptSummary']> {
-    return readPages(this.#connection, '/v1/requests', 'requests', filters, signal);
+    return readPages(this.#connection, '/v1/requests', 'requests', filters, signal, hasCounts);
   }
 
   get(requestId: string, { signal }: Signal = {}): Promise<Schemas['Receipt']> {
@@ -82,7 +121,7 @@ class Rejections {
 
   /** The oldest first. */
   list({ signal, ...filters }: RejectionFilters & Signal = {}): AsyncIterable<Schemas['Rejection']> {
-    return readPages(this.#connection, '/v1/rejections', 'rejections', filters, signal);
+    return readPages(this.#connection, '/v1/rejections', 'rejections', filters, signal, hasReasons);
   }
 
   /** How many there are of each type, code and field, the most frequent first. */
@@ -98,7 +137,12 @@ class Rejections {
     ...query
   }: RejectionFilters & Signal = {}): AsyncGenerator<Schemas['ReplayAnswer']> {
     const call = { method: 'POST', path: '/v1/rejections/replay', repeatable: false } as const;
-    const answers = readAnswers<Schemas['ReplayAnswer']>(this.#connection, { ...call, query, signal });
+    const answers = readAnswers<Schemas['ReplayAnswer']>(
+      this.#connection,
+      { ...call, query, signal },
+      // Nothing was tried and more is left: another replay has its turn.
+      ({ batches }) => batches.length === 0,
+    );
     for await (const answer of answers) {
       if (!haveCounts(answer.batches)) throw unexpected('The replay was answered with something else');
       yield answer;
@@ -106,14 +150,21 @@ class Rejections {
   }
 
   /** Removes all that match, without a filter all there are. There is no other copy of them. */
-  discard({ signal, ...query }: RejectionFilters & Signal = {}): Promise<{ discarded: number }> {
-    return this.#connection.request({
-      method: 'DELETE',
-      path: '/v1/rejections',
-      query,
-      repeatable: false,
-      signal,
-    });
+  async discard({ signal, ...query }: RejectionFilters & Signal = {}): Promise<{ discarded: number }> {
+    for (let discarded = 0; ; ) {
+      const answer = await this.#connection.request<{ discarded: number; has_more?: boolean }>({
+        method: 'DELETE',
+        path: '/v1/rejections',
+        query,
+        repeatable: false,
+        signal,
+      });
+      const isCount = Number.isSafeInteger(answer.discarded) && answer.discarded >= 0;
+      if (!isCount || (answer.has_more && answer.discarded === 0))
+        throw unexpected('The removal was answered with something else');
+      discarded += answer.discarded;
+      if (!answer.has_more) return { discarded };
+    }
   }
 }
 
@@ -132,7 +183,10 @@ class Data {
   }
 
   get<T extends ResourceType>(type: T, id: string, { signal }: Signal = {}): Promise<StoredRecordOf[T]> {
-    return this.#connection.request({ path: `/v1/data/${type}/${encodeURIComponent(id)}`, signal });
+    return this.#connection.request({
+      path: `/v1/data/${checkedType(type)}/${encodeURIComponent(id)}`,
+      signal,
+    });
   }
 
   /** Every record that matches, in the order of their ids, as one stream. */
@@ -140,7 +194,7 @@ class Data {
     type: T,
     { signal, ...filters }: RecordFilters<T> & Signal = {} as RecordFilters<T> & Signal,
   ): AsyncIterable<StoredRecordOf[T]> {
-    return readRecords(this.#connection, type, filters, signal);
+    return readRecords(this.#connection, checkedType(type), filters, signal);
   }
 }
 
@@ -150,6 +204,11 @@ class Interactions {
 
   constructor(connection: Connection) {
     this.#connection = connection;
+  }
+
+  /** Uploads any number of interactions, for example those of the past. Works like `intake.upload`. */
+  upload(interactions: Records<NewInteraction>, options: UploadOptions = {}): Upload<'interactions'> {
+    return new Upload(this.#connection, 'interactions', interactions, options);
   }
 
   /** The newest first. */
@@ -162,5 +221,48 @@ class Interactions {
       path: `/user-interactions/${encodeURIComponent(interactionId)}`,
       signal,
     });
+  }
+}
+
+/** What the data says. */
+class Reports {
+  readonly #connection: Connection;
+
+  constructor(connection: Connection) {
+    this.#connection = connection;
+  }
+
+  /** What recommendations earn. Yields the report page by page: each has the totals, and some of the groups. */
+  async *recommendations({
+    signal,
+    ...query
+  }: ReportFilters & Signal = {}): AsyncGenerator<Schemas['RecommendationsReport']> {
+    const path = '/v1/reports/recommendations';
+    const call = { path, query, signal };
+    for await (const page of readAnswers<Schemas['RecommendationsReport']>(this.#connection, call)) {
+      const groups = listIn<Schemas['RecommendationsReport']['groups'][number]>(page, 'groups');
+      const figures = [page.total, ...groups].map((each) => each?.recommendations);
+      if (!figures.every(isObject)) throw unexpected('The report was answered with something else');
+      yield page;
+    }
+  }
+}
+
+/** For monitoring. Each asks once, and throws what is wrong. */
+class Health {
+  readonly #connection: Connection;
+
+  constructor(connection: Connection) {
+    this.#connection = connection;
+  }
+
+  /** Whether the process runs. */
+  live({ signal }: Signal = {}): Promise<{ status: string }> {
+    return this.#connection.request({ path: '/health/live', retry: false, signal });
+  }
+
+  /** Whether it can serve. */
+  ready({ signal }: Signal = {}): Promise<{ status: string }> {
+    return this.#connection.request({ path: '/health/ready', retry: false, signal });
   }
 }

@@ -1,8 +1,8 @@
 import type { Connection } from './connection.ts';
-import { IntakeError, isObject, unexpected } from './errors.ts';
+import { IntakeError, unexpected } from './errors.ts';
 import { type ResourceType, resources, type StoredRecordOf } from './generated/resources.ts';
-import type { Interaction } from './interaction-queue.ts';
-import { limits } from './limits.ts';
+import type { Interaction } from './interaction-batch.ts';
+import { BrokenStream, parsedLine, readLines } from './read-lines.ts';
 
 /** Reads every record of a type, in the order of the ids. */
 export function readRecords<T extends ResourceType>(
@@ -49,7 +49,7 @@ async function* readStream<R>(
     });
     try {
       for await (const line of readLines(stream)) {
-        const record = parsed(line);
+        const record = parsedLine(line);
         const id = record?.[idField];
         if (typeof id !== 'string') throw unexpected('The export has a line that is not a record');
         // The order also ends an export that repeats itself.
@@ -66,45 +66,5 @@ async function* readStream<R>(
       if (cursor === before)
         throw new IntakeError('connection_failed', `The export broke off: ${error.message}`);
     }
-  }
-}
-
-class BrokenStream extends Error {}
-
-function parsed(line: string): Record<string, unknown> | undefined {
-  try {
-    const value: unknown = JSON.parse(line);
-    return isObject(value) ? value : undefined;
-  } catch {
-    return undefined;
-  }
-}
-
-/** Yields complete lines only. */
-async function* readLines(stream: ReadableStream<Uint8Array>): AsyncGenerator<string> {
-  const reader = stream.getReader();
-  const decoder = new TextDecoder();
-  let rest = '';
-  let lineBeganMs = 0;
-  try {
-    for (;;) {
-      const { done, value } = await reader.read().catch((error: Error) => {
-        throw new BrokenStream(error.message);
-      });
-      if (done) {
-        if (rest !== '') throw new BrokenStream('it ended within a line');
-        return;
-      }
-      const lines = (rest + decoder.decode(value, { stream: true })).split('\n');
-      if (rest === '' || lines.length > 1) lineBeganMs = performance.now();
-      rest = lines.pop() ?? '';
-      if (rest.length > limits.lineCharactersMax)
-        throw unexpected(`The export has a line of more than ${limits.lineCharactersMax} characters`);
-      if (rest !== '' && performance.now() - lineBeganMs > limits.attemptTimeoutMs)
-        throw new BrokenStream('it was too slow');
-      yield* lines;
-    }
-  } finally {
-    await reader.cancel().catch(() => {});
   }
 }

@@ -37,8 +37,9 @@ export class RequestCutter<I> {
     type: UploadType,
     { first = 0, recordsMax = Infinity, bytesMax = limits.bytesPerRequestMax } = {},
   ) {
-    this.#idField = resources[type].idField;
-    this.#recordsMax = Math.min(recordsMax, resources[type].recordsPerRequestMax);
+    const { idField, recordsPerRequestMax } = resources[type];
+    this.#idField = idField;
+    this.#recordsMax = Math.min(recordsMax, recordsPerRequestMax);
     this.#bytesMax = bytesMax;
     this.#first = first;
   }
@@ -49,14 +50,18 @@ export class RequestCutter<I> {
    */
   add(item: I, record: unknown, keptBytes = 0): Cut<I> | undefined {
     const json = JSON.stringify(record) ?? 'null';
-    const given = (record as Record<string, unknown> | null)?.[this.#idField];
-    const id = typeof given === 'string' ? given : undefined;
+    const id = this.#idOf(record);
     const complete = this.#fits(json, id, keptBytes) ? undefined : this.take();
     if (id !== undefined) this.#ids.add(id, this.#batch());
     this.#items.push(item);
     this.#parts.add(json);
     this.#keptBytes += keptBytes;
     return complete;
+  }
+
+  #idOf(record: unknown): string | undefined {
+    const given = (record as Record<string, unknown> | null)?.[this.#idField];
+    return typeof given === 'string' ? given : undefined;
   }
 
   /** Counts a record that is not sent. */

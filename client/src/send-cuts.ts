@@ -1,10 +1,11 @@
 import type { ByteLines } from './byte-lines.ts';
 import type { Connection } from './connection.ts';
-import { IntakeError, isObject, unexpected } from './errors.ts';
+import { IntakeError, isObject, isRefusal, unexpected } from './errors.ts';
 import type { components } from './generated/api.ts';
 import { resources, type UploadType } from './generated/resources.ts';
 import { limits } from './limits.ts';
 import type { Cut } from './request-cutter.ts';
+import { wait } from './wait.ts';
 
 type UploadAnswer = components['schemas']['UploadAnswer'];
 export type Counts = components['schemas']['Counts'];
@@ -29,6 +30,8 @@ export interface Outcome {
 export interface SendOptions {
   /** The prefix of every Idempotency-Key. */
   readonly key: string;
+  /** Called with the answer of each request, in the order sent. */
+  readonly onSend?: ((answer: Promise<unknown>) => void) | undefined;
   readonly dryRun?: boolean | undefined;
   readonly signal?: AbortSignal | undefined;
   /** The time in ms since 1970 after which a request is not sent again: the service may have forgotten its key. */
@@ -53,7 +56,12 @@ export async function* sendCuts<C extends Cut<unknown>>(
   const first = async () => {
     const { cut, settled } = underWay.shift() as (typeof underWay)[number];
     const result = await settled;
-    if (result.status === 'rejected') throw result.reason;
+    if (result.status === 'rejected') {
+      // One process may know of a revoked key before another: the other answers show whether anything is stored.
+      const others = Promise.all(underWay.map((one) => one.settled));
+      if (isRefusal(result.reason)) await Promise.race([others, wait(limits.refusalWaitMs, signal)]);
+      throw result.reason;
+    }
     return { cut, outcome: result.value };
   };
   try {
@@ -97,7 +105,7 @@ async function sendParts(
 ): Promise<Outcome> {
   if (from === to) return { requestIds: [], counts: noCounts, failed: [], warnings: [] };
   try {
-    const answer = await connection.request<UploadAnswer>({
+    const answer = connection.request<UploadAnswer>({
       method: 'POST',
       path: resources[type].path,
       query: options.dryRun ? { dry_run: true } : undefined,
@@ -107,9 +115,9 @@ async function sendParts(
       signal: options.signal,
       resendUntilMs: options.resendUntilMs,
     });
-    return outcomeOf(answer, to - from);
+    options.onSend?.(answer);
+    return outcomeOf(await answer, to - from);
   } catch (error) {
-    // An operator may have set lower limits than the API description states.
     if (!isTooLarge(error)) throw error;
     if (to - from === 1) return tooLarge;
     const half = Math.ceil((from + to) / 2);
@@ -139,7 +147,8 @@ const tooLarge: Outcome = {
   warnings: [],
 };
 
-function isTooLarge(error: unknown): boolean {
+/** Whether the service takes less at once, because its operator has set lower limits than the API description states. */
+export function isTooLarge(error: unknown): boolean {
   if (!(error instanceof IntakeError)) return false;
   return error.code === 'body_too_large' || error.details.some(({ code }) => code === 'too_many_records');
 }

@@ -1,9 +1,16 @@
+import { checkedType } from './checked-type.ts';
 import type { Connection } from './connection.ts';
-import type { RecordOf, ResourceType } from './generated/resources.ts';
+import type { RecordOf, UploadType } from './generated/resources.ts';
+import type { NewInteraction } from './interaction-batch.ts';
 import { type Cut, RequestCutter } from './request-cutter.ts';
 import { addCounts, type Counts, noCounts, type RecordProblem, sendCuts, type Warning } from './send-cuts.ts';
 
 export type Records<R> = Iterable<R> | AsyncIterable<R>;
+
+/** What is uploaded, per type. */
+export interface UploadedOf extends RecordOf {
+  interactions: NewInteraction;
+}
 
 export interface UploadOptions {
   /** Check everything and store nothing. */
@@ -43,20 +50,22 @@ export interface UploadResult<R> {
  * An upload, not begun. Iterate over it to see each request as it is answered, in order, with the records that failed;
  * or call `finish()`. Either throws when a request fails as a whole, and what was answered before stays stored.
  */
-export class Upload<T extends ResourceType> implements AsyncIterable<UploadStep<RecordOf[T]>> {
+export class Upload<T extends UploadType> implements AsyncIterable<UploadStep<UploadedOf[T]>> {
   readonly #connection: Connection;
   readonly #type: T;
-  readonly #records: Records<RecordOf[T]>;
+  readonly #records: Records<UploadedOf[T]>;
   readonly #options: UploadOptions;
 
-  constructor(connection: Connection, type: T, records: Records<RecordOf[T]>, options: UploadOptions) {
+  constructor(connection: Connection, type: T, records: Records<UploadedOf[T]>, options: UploadOptions) {
+    // A wrong type fails here, where the mistake is, and not when the first request is sent.
+    if (type !== 'interactions') checkedType(type);
     this.#connection = connection;
     this.#type = type;
     this.#records = records;
     this.#options = options;
   }
 
-  async *[Symbol.asyncIterator](): AsyncGenerator<UploadStep<RecordOf[T]>> {
+  async *[Symbol.asyncIterator](): AsyncGenerator<UploadStep<UploadedOf[T]>> {
     const { name = crypto.randomUUID(), dryRun, signal } = this.#options;
     const cuts = cutsOf(this.#type, this.#records);
     const options = { key: name, dryRun, signal };
@@ -65,7 +74,7 @@ export class Upload<T extends ResourceType> implements AsyncIterable<UploadStep<
       counts = addCounts(counts, outcome.counts);
       const failed = outcome.failed.map(({ index, problems }) => ({
         index: cut.first + index,
-        record: cut.items[index] as RecordOf[T],
+        record: cut.items[index] as UploadedOf[T],
         problems,
       }));
       yield { requestIds: outcome.requestIds, counts, failed, warnings: outcome.warnings };
@@ -73,9 +82,9 @@ export class Upload<T extends ResourceType> implements AsyncIterable<UploadStep<
   }
 
   /** Uploads everything. Keeps every failed record; where there may be millions of them, iterate instead. */
-  async finish(): Promise<UploadResult<RecordOf[T]>> {
+  async finish(): Promise<UploadResult<UploadedOf[T]>> {
     let counts = noCounts;
-    const failed: FailedRecord<RecordOf[T]>[] = [];
+    const failed: FailedRecord<UploadedOf[T]>[] = [];
     for await (const step of this) {
       counts = step.counts;
       for (const each of step.failed) failed.push(each);
@@ -84,7 +93,7 @@ export class Upload<T extends ResourceType> implements AsyncIterable<UploadStep<
   }
 }
 
-async function* cutsOf<R>(type: ResourceType, records: Records<R>): AsyncGenerator<Cut<R>> {
+async function* cutsOf<R>(type: UploadType, records: Records<R>): AsyncGenerator<Cut<R>> {
   const cutter = new RequestCutter<R>(type);
   // Awaiting each record of an array would cost more than everything else.
   if (Symbol.asyncIterator in records) {

@@ -1,20 +1,19 @@
 import { limits } from './limits.ts';
 
-/** Resolves after `ms`; rejects with the signal's reason as soon as it is aborted. */
-export function wait(ms: number, signal?: AbortSignal): Promise<void> {
+/** Resolves after `ms`, or when `early` is aborted; rejects with the signal's reason as soon as it is aborted. */
+export function wait(ms: number, signal?: AbortSignal, early?: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     if (signal?.aborted) return reject(signal.reason);
-    const abort = () => {
+    const end = (settle: () => void) => () => {
       clearTimeout(timer);
-      reject(signal?.reason);
+      signal?.removeEventListener('abort', abort);
+      early?.removeEventListener('abort', pass);
+      settle();
     };
-    const timer = setTimeout(
-      () => {
-        signal?.removeEventListener('abort', abort);
-        resolve();
-      },
-      Math.min(ms, limits.waitMaxMs),
-    );
+    const abort = end(() => reject(signal?.reason));
+    const pass = end(resolve);
+    const timer = setTimeout(pass, Math.min(ms, limits.waitMaxMs));
     signal?.addEventListener('abort', abort, { once: true });
+    early?.addEventListener('abort', pass, { once: true });
   });
 }

@@ -138,12 +138,15 @@ it('an export of interactions as Parquet has the instant of each, however it was
   const { exitCode, path } = await exportTo(place, 'interactions');
   expect(exitCode).toBe(0);
   const { sent } = await readAll(path);
-  expect(sent.map(({ event_timestamp }) => event_timestamp).toReversed()).toEqual([
+  const times = [
     '2001-02-03T04:05:06.000000Z',
     '2001-02-03T04:05:06.001000Z',
     '2001-02-03T04:05:06.000007Z',
     '0001-01-01T00:00:00.000000Z',
-  ]);
+  ];
+  expect(sent.map(({ event_timestamp }) => event_timestamp).toReversed()).toEqual(times);
+  expect(sent.map(({ event_time }) => event_time).toReversed()).toEqual(times);
+  expect((await describe(path)).elements.event_time).toMatchObject({ logical_type: { type: 'TIMESTAMP' } });
   rmSync(cwd, { recursive: true });
 }, 600_000);
 

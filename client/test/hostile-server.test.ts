@@ -1,3 +1,5 @@
+// @module-tag full
+
 import { randomUUID } from 'node:crypto';
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -22,6 +24,12 @@ beforeEach(() => {
 });
 
 const shop = { shop_id: randomUUID(), name: 'a', region: 'GB' };
+const interaction = {
+  interaction_type: 'SHARE',
+  item_type: 'SHOP',
+  item_id: randomUUID(),
+  event_timestamp: 1,
+} as const;
 const put = (name: string, text: string) => writeFileSync(join(cwd, name), text);
 
 async function start(answer: Answer) {
@@ -257,6 +265,11 @@ it('an answer of another form is an error of the service, not of the program', a
       () => collect(intake.rejections.list()),
       () => collect(intake.rejections.replay()),
       () => collect(intake.interactions.list()),
+      () => collect(intake.changes()),
+      () => collect(intake.reports.recommendations()),
+      () => intake.interactions.upload([interaction]).finish(),
+      () => intake.record(interaction),
+      () => Promise.all([intake.record(interaction), intake.record(interaction)]),
     ];
     for (const call of calls)
       await expect(call(), `${call} of ${JSON.stringify(body)}`).rejects.toMatchObject({
@@ -267,6 +280,31 @@ it('an answer of another form is an error of the service, not of the program', a
   expect((await runIntake(place, 'status')).stderr).toBe(
     'Error: The answer has no list of types. Check the address and any proxy.\n',
   );
+});
+
+it('interactions of a batch whose answer is not one fail each', async () => {
+  const good = {
+    counts: { ...counts, received: 2 },
+    errors: [],
+    warnings: [],
+    interaction_ids: [null, null],
+  };
+  const id = randomUUID();
+  for (const data of [
+    { ...good, interaction_ids: [id] },
+    { ...good, interaction_ids: [id, nasty] },
+    { ...good, interaction_ids: [id, 7] },
+    { ...good, interaction_ids: 'ab' },
+    { ...good, interaction_ids: undefined },
+    { ...good, errors: [{ index: 'x' }] },
+    { ...good, errors: [null] },
+    good,
+  ]) {
+    const { intake } = await start(json(200, { request_id: id, batches: [{ status: 200, data }] }));
+    const results = await Promise.allSettled([intake.record(interaction), intake.record(interaction)]);
+    const failure = { status: 'rejected', reason: { code: 'unexpected_answer' } };
+    expect(results, JSON.stringify(data)).toMatchObject([failure, failure]);
+  }
 });
 
 it('an index that was not sent is not looked up', async () => {

@@ -124,7 +124,7 @@ it('an export as NDJSON or CSV has every interaction, newest first, and can be u
   await new Intake({ url: server.url, key: other }).upload('shops', [shop]).finish();
   const again = await runIntake(elsewhere, 'upload', 'interactions.csv');
   expect(again).toMatchObject({ exitCode: 0 });
-  expect(again.stderr).toContain('not sent: interaction_id, created');
+  expect(again.stderr).toContain('not sent: interaction_id, event_time, created');
   const since = await runIntake(elsewhere, 'export', 'interactions', '--since', '2100-01-01T00:00:00Z');
   expect(since).toMatchObject({ exitCode: 0, stdout: '' });
 });

@@ -1,7 +1,7 @@
 // @module-tag full
 
 import { execFile } from 'node:child_process';
-import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -13,6 +13,7 @@ import { type SharedServer, sharedServer } from '../../test/support/built-server
 const run = promisify(execFile);
 const client = fileURLToPath(new URL('..', import.meta.url));
 const root = fileURLToPath(new URL('../..', import.meta.url));
+const { version } = JSON.parse(readFileSync(join(client, 'package.json'), 'utf8'));
 
 /** Node 20 where it is Debian's or its own package's. */
 const debianNode = '/usr/bin/node';
@@ -88,7 +89,35 @@ it('has types that a wrong field does not pass', async () => {
   expect(wrong.stdout).toContain("'nam' does not exist");
 });
 
-it('the command runs as it is installed', async () => {
-  const { stdout } = await run(process.execPath, [join(client, 'dist/command/main.js'), '--help']);
-  expect(stdout).toContain('intake upload');
-});
+it('installs outside the clone as the guide says, and the command and the library work there', async () => {
+  const project = join(folder, 'my-project');
+  mkdirSync(project);
+  const guide = readFileSync(join(root, 'docs/uploading.md'), 'utf8');
+  const [, installing = ''] = /^```bash\n(.*?)^```$/ms.exec(guide) ?? [];
+  expect(installing).toContain('npm install');
+  // The program is built, and building it again would take it away from the other tests.
+  const script = installing.replace('npm run build\n', '').replaceAll('~/my-project', project);
+  const flags = { npm_config_prefer_offline: 'true', npm_config_audit: 'false', npm_config_fund: 'false' };
+  const key = await server.createKey('installed');
+  const env = { ...process.env, ...flags, INTAKE_URL: server.url, INTAKE_KEY: key };
+  const { stdout } = await run('bash', ['-euc', script], { cwd: root, env });
+  expect(stdout.trim().split('\n').at(-1)).toBe(version);
+  writeFileSync(join(project, 'tags.csv'), 'tag_id,name\n5f0c2d3e-8a41-4c5b-9d77-2b1e6f8a9c01,vegan\n');
+  const uploaded = await run('npx', ['intake', 'upload', 'tags.csv'], { cwd: project, env });
+  expect(uploaded.stdout).toMatch(/tags\.csv +tags +1 +1 +0/);
+  const program = `
+    import { Intake } from 'intake-client';
+    const intake = new Intake({ url: process.env.INTAKE_URL, key: process.env.INTAKE_KEY });
+    const item = { item_type: 'TAG', item_id: '5f0c2d3e-8a41-4c5b-9d77-2b1e6f8a9c01' };
+    const interaction = { interaction_type: 'SHARE', ...item, event_timestamp: 1_700_000_000 };
+    const recorded = await Promise.all([1, 2, 3].map(() => intake.record(interaction)));
+    await intake.close();
+    try {
+      intake.upload('tag', []);
+    } catch (error) {
+      console.log(new Set(recorded.map(({ interaction_id }) => interaction_id)).size, error.message);
+    }`;
+  writeFileSync(join(project, 'main.mjs'), program);
+  const { stdout: printed } = await run(process.execPath, ['main.mjs'], { cwd: project, env });
+  expect(printed).toMatch(/^3 There is no record type "tag"\./);
+}, 300_000);

@@ -1,5 +1,7 @@
+// changes/: the change log, which records the ids that each transaction stored, and the feed that is read from it.
+
+import type { CursorSigner } from '../keys/signed-cursors.ts';
 import { type Field, optional, text } from '../registry/fields.ts';
-import type { CursorSigner } from '../signed-cursors.ts';
 
 /** Where a reader continues: at this change, after `offset` of its ids. */
 export interface Position {

@@ -140,9 +140,12 @@ async function lockAndSelect(
     Promise.all([
       client.query<Counter>({
         name: 'lock change counter',
-        // Citus evaluates functions of a select on the worker that has the row, and those of an update on the coordinator.
+        // Citus evaluates functions of a select on the worker that has the row, and those of an update on the coordinator. A crash
+        // must not take back a number that was read: without a new start time, the next numbers would be of the same epoch.
+        // The commit of the numbers also flushes the changes, which are earlier in the WAL.
         text: `select last_number, forgotten_number, epochs, server_started,
-            extract(epoch from pg_postmaster_start_time())::text as server_now
+            extract(epoch from pg_postmaster_start_time())::text as server_now,
+            case current_setting('synchronous_commit') when 'off' then set_config('synchronous_commit', 'on', true) end
           from change_counters where organisation_id = $1 for update`,
         values: [organisationId],
       }),

@@ -26,7 +26,7 @@ export async function numberForAll(pool: Pool, stopping?: AbortSignal): Promise<
 
 /**
  * Drops the days that ended more than `daysKept` days ago, and those that an earlier run detached but did not drop. It first
- * saves the highest number that goes, so that a reader with an older cursor is told that it is too old. It does not wait for
+ * saves the highest number that goes, so that a reader with an older cursor gets a 410. It does not wait for
  * reports that have not counted those days: all organisations share them, so one that cannot be counted would keep the log of
  * all. The report then walks through the tables.
  */

@@ -1,9 +1,9 @@
+import type { ChangedIds } from '../bookkeeping/store.ts';
 import { RequestError } from '../errors.ts';
 import { limits } from '../limits.ts';
 import { joinUuidRanges, uuidAt, uuidBytes } from '../postgres/binary/encoded-rows.ts';
 import type { Pool } from '../postgres/pool.ts';
 import { BeginAgain, retryConflicts } from '../postgres/transactions.ts';
-import type { ChangedIds } from './add-change.ts';
 import {
   afterChange,
   type ChangeCursors,
@@ -179,8 +179,8 @@ export class LogReader {
       else if (performance.now() < deadline) await this.#look(page.next);
       else break;
     }
-    // Between the two there is nothing that is asked for.
-    if (isBefore(until, page.next)) page.next = until;
+    // Between the two there is nothing that is asked for. After a failover `until` may be of another log.
+    if (isBefore(until, page.next) && isOfLog(until, this.#epochs)) page.next = until;
     page.hasMore = page.next.number <= this.#last || this.#hasUnnumbered;
     this.#next = page.next;
     return page;
@@ -269,7 +269,7 @@ interface LoggedRow {
   readonly type: string;
   readonly size: number;
   readonly ids: Buffer | null;
-  /** Null but in the first row. */
+  /** Only in the first row. */
   readonly epochs: readonly Epoch[] | null;
 }
 

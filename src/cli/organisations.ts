@@ -109,7 +109,7 @@ async function setReport(args: string[]): Promise<void> {
   await change(slug, { recommendations_report: state === 'on' });
   console.log(
     state === 'on'
-      ? `Switched the report of ${slug} on: what is stored is counted from now on, and as_of in the report shows how far.`
+      ? `Switched the report of ${slug} on: counting begins now, with everything stored so far, and as_of in the report shows how far.`
       : `Switched the report of ${slug} off: nothing more is counted, and the report answers 409. Undo it with organisations set-report ${slug} on`,
   );
 }

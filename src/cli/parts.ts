@@ -7,6 +7,7 @@ import { FailedKeys } from '../keys/failed-keys.ts';
 import { KnownKeys } from '../keys/known-keys.ts';
 import { RequestLimits } from '../keys/request-limits.ts';
 import type { SharedCounts } from '../keys/shared-counts.ts';
+import { SignedCursors } from '../keys/signed-cursors.ts';
 import { limits } from '../limits.ts';
 import type { Metrics } from '../metrics/metrics.ts';
 import { NodePools } from '../postgres/node-pools.ts';
@@ -16,7 +17,6 @@ import { Readiness } from '../postgres/readiness.ts';
 import { SharedPool } from '../postgres/shared-pool.ts';
 import { StallWatch } from '../postgres/stall-watch.ts';
 import type { StatementEvents } from '../postgres/timed-statements.ts';
-import { SignedCursors } from '../signed-cursors.ts';
 import type { Traces } from '../traces/traces.ts';
 import { UploadChecker } from '../uploads/read/upload-checker.ts';
 

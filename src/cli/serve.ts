@@ -182,7 +182,7 @@ function startBackground(
   const leasePool = createPool(ofLease, () => {});
   onStop(() => leasePool.end());
   const chores = choresOf(pool, config);
-  if (metrics) chores.push(...counting(pool, (state) => metrics.counted(state)));
+  if (metrics) chores.push(...counting(pool, config, (state) => metrics.counted(state)));
   const maintenance = startMaintenance(leasePool, chores, {
     elected: () => log.info('this process does the maintenance from now on'),
     held: () => reachability.succeeded('election'),

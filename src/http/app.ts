@@ -24,7 +24,7 @@ import type { Answer, JsonSchema, Operation, Parts } from './operation.ts';
 import { operations } from './operations.ts';
 import { discardRest, type Payload, readBody } from './read-body.ts';
 import { addReference, referencePaths } from './reference.ts';
-import { beginLine, endLine } from './request-line.ts';
+import { beginLine, lineEnder } from './request-line.ts';
 import { createServer } from './server.ts';
 import { isStreamed, streamOf } from './streamed-body.ts';
 
@@ -39,7 +39,7 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** Set when the request has passed the gate. */
     passed: (Admitted & { readonly holding: Holding }) | undefined;
-    /** Undefined if tracing is off. */
+    /** Undefined if tracing is off or the request is not traced. */
     trace: RequestTrace | undefined;
   }
 }
@@ -143,6 +143,7 @@ const securityHeaders = {
 function addHooks<P extends BuildParts>(app: FastifyInstance, { parts, admit }: Api<P>): void {
   let closing = false;
   const connections = new Connections(app.server);
+  const endLine = lineEnder(parts.config);
   app.decorate('endConnections', () => {
     closing = true;
     connections.endWithAnswers();
@@ -212,7 +213,7 @@ function beginTrace(request: FastifyRequest, traces: Traces, hasKey: boolean, be
   };
   const traceparent = hasKey ? request.headers.traceparent : undefined;
   request.trace = traces.beginRequest(name, traceparent, attributes, began);
-  const { traceId } = request.trace;
+  const traceId = request.trace?.traceId;
   if (traceId !== undefined) (request.log as BoundLogger).setBindings({ trace_id: traceId });
 }
 
@@ -281,9 +282,9 @@ function addRoute<P>(app: FastifyInstance, operation: Operation<P>, parts: P): v
           request.line.counts = answer.counts;
           request.line.dry_run = query.dry_run === true ? true : undefined;
         }
-        if (answer.isLive) delete request.headers['accept-encoding'];
         const { sent, bytes } = await sendable(answer, request, reply);
         holdAnswer(request, reply, holding, bytes);
+        if (answer.isLive) keepUnbuffered(request, reply);
         return reply
           .code(answer.status)
           .type('application/json; charset=utf-8')
@@ -295,6 +296,12 @@ function addRoute<P>(app: FastifyInstance, operation: Operation<P>, parts: P): v
       }
     },
   });
+}
+
+/** Compression would hold lines back, and so would nginx, which by default sends nothing on until a buffer is full. */
+function keepUnbuffered(request: FastifyRequest, reply: FastifyReply): void {
+  delete request.headers['accept-encoding'];
+  reply.header('x-accel-buffering', 'no');
 }
 
 /**
@@ -332,10 +339,12 @@ function holdAnswer(
 }
 
 /** A second limit is appended to the same header. */
+/** A limit that is counted twice, as by a batch of interactions, is reported as it is after the second count. */
 function addLimit(reply: FastifyReply, limit: LimitHeaders): void {
   for (const [name, value] of Object.entries(limit)) {
-    const first = reply.getHeader(name);
-    reply.header(name, first === undefined ? value : `${first}, ${value}`);
+    const first = reply.getHeader(name) as string | undefined;
+    const isSame = first?.split(';', 1)[0] === value.split(';', 1)[0];
+    reply.header(name, first === undefined || isSame ? value : `${first}, ${value}`);
   }
 }
 

@@ -5,6 +5,7 @@ import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
 import { RequestError, type RequestErrorCode } from '../errors.ts';
 import { causeOf } from '../postgres/loggable-error.ts';
 import { isUnavailable } from '../postgres/pool.ts';
+import { CommitUnconfirmed } from '../postgres/transactions.ts';
 
 /** Our codes for errors of Fastify and its plugins. Their other client errors become `malformed_request`. */
 const frameworkCodes: Readonly<Record<string, RequestErrorCode>> = {
@@ -15,9 +16,12 @@ const frameworkCodes: Readonly<Record<string, RequestErrorCode>> = {
 };
 
 /** Turns anything thrown into the one error shape that clients see. */
-export function asRequestError(error: unknown): RequestError {
+function asRequestError(error: unknown, request: FastifyRequest): RequestError {
   if (error instanceof RequestError) return error;
   if (isUnavailable(error)) return new RequestError('database_unavailable', { cause: error });
+  // A read may commit too: it numbers the changes that it finds. Whether that was done does not matter to the client.
+  if (error instanceof CommitUnconfirmed && !stores(request))
+    return new RequestError('database_unavailable', { cause: error.cause });
   const { code, statusCode = 500 } = error as Partial<FastifyError>;
   const known = frameworkCodes[code ?? ''];
   if (known) return new RequestError(known, { cause: error });
@@ -25,7 +29,7 @@ export function asRequestError(error: unknown): RequestError {
 }
 
 export function handleError(error: unknown, request: FastifyRequest, reply: FastifyReply): void {
-  const refused = asRequestError(error);
+  const refused = asRequestError(error, request);
   const { line } = request;
   if (line) {
     line.code = refused.code;
@@ -39,7 +43,7 @@ export function handleError(error: unknown, request: FastifyRequest, reply: Fast
     .send(refused.body({ stores: stores(request) }));
 }
 
-/** Whether the request would have stored something if it had succeeded. */
+/** Whether the request would have stored something if it had succeeded. The others can be sent again without harm. */
 function stores({ method, url, is404 }: FastifyRequest): boolean {
   return (method === 'POST' || method === 'PATCH') && !is404 && !/[?&]dry_run=true/.test(url);
 }

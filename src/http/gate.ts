@@ -47,7 +47,8 @@ export async function admit(
     ? undefined
     : await authenticate(keys, failedKeys, credentials);
   const { operation } = request.routeOptions.config;
-  const limited = operation?.id === 'record-interaction' ? 'interactions' : 'requests';
+  // A batch counts as its interactions once they are read, and as one until then.
+  const limited = operation?.permission === 'interactions:write' ? 'interactions' : 'requests';
   if (principal) {
     seen.principal(principal);
     seen.limits(await requestLimits.count(limited, principal));

@@ -233,26 +233,36 @@ export const answerSchemas: Readonly<Record<string, JsonSchema>> = {
   BatchAnswer: closed({
     batch: { type: 'integer', minimum: 1 },
     status: { type: 'integer', enum: [200, 207, 400, 500] },
-    data: closed({
-      status: { type: 'string', enum: ['success', 'partial', 'error'] },
-      type,
-      message: text,
-      request_id: uuid,
-      batch_id: uuid,
-      error: { type: ['string', 'null'], description: 'for people: how many failed, and the first few' },
-      counts,
-      errors: {
-        type: 'array',
-        description: `for programs: every failed record, with up to ${limits.errorsPerRecordMax} wrong fields each`,
-        items: ref('RecordError'),
+    data: withOptional(
+      closed({
+        status: { type: 'string', enum: ['success', 'partial', 'error'] },
+        type,
+        message: text,
+        request_id: uuid,
+        batch_id: uuid,
+        error: { type: ['string', 'null'], description: 'for people: how many failed, and the first few' },
+        counts,
+        errors: {
+          type: 'array',
+          description: `for programs: every failed record, with up to ${limits.errorsPerRecordMax} wrong fields each`,
+          items: ref('RecordError'),
+        },
+        stale: {
+          type: 'array',
+          description: 'records older than the stored ones; skipped, not failed',
+          items: index,
+        },
+        warnings: { type: 'array', items: ref('Warning') },
+      }),
+      {
+        interaction_ids: {
+          type: 'array',
+          description:
+            'in a batch of interactions that is stored: the id of each in the order sent, null for one that failed',
+          items: { ...uuid, type: ['string', 'null'] },
+        },
       },
-      stale: {
-        type: 'array',
-        description: 'records older than the stored ones; skipped, not failed',
-        items: index,
-      },
-      warnings: { type: 'array', items: ref('Warning') },
-    }),
+    ),
   }),
   RecordError: closed({
     index,

@@ -4,6 +4,7 @@ import type { Field } from '../registry/fields.ts';
 import { interaction } from '../registry/interaction.ts';
 import { type ResourceType, resources, resourceTypes } from '../registry/resources.ts';
 import { jsonLines } from './accept.ts';
+import { codeSamplesOf } from './code-samples.ts';
 import { answerSchemas, pageSchema } from './openapi-answers.ts';
 import { errorSchemas, errorSection } from './openapi-errors.ts';
 import { Parameters } from './openapi-parameters.ts';
@@ -97,6 +98,9 @@ const introduction = `Upload records, up to 5,000 per request, and interactions,
 - **Unknown fields** are ignored and named in \`warnings\`; an unknown query parameter is 400.
 - **Bodies** are JSON in UTF-8, up to 32 MiB, and may be compressed with gzip, br, zstd or deflate.
 - **Date-times** without an offset are UTC.
+- **The client** \`intake-client\` is a command for files, \`intake upload my-export\`, and a library for JavaScript and
+  TypeScript, \`intake.upload('shops', shops)\`. Both cut, retry and report failed records. The examples show both, and
+  docs/uploading.md in the repository shows how to install them.
 - **Request ids**: every answer has \`X-Request-Id\`; quote it when you ask for help.`;
 
 export function version(): string {
@@ -134,6 +138,11 @@ function interactionSchemas(): Record<string, JsonSchema> {
   const properties = {
     interaction_id: { type: 'string', format: 'uuid', description: 'a UUIDv7' },
     ...(sent.properties as object),
+    event_time: {
+      type: 'string',
+      format: 'date-time',
+      description: 'the instant that `event_timestamp` names: RFC 3339, UTC, microseconds',
+    },
     created: { type: 'string', format: 'date-time', description: 'when it was received' },
   };
   const warnings = {
@@ -185,5 +194,6 @@ function describe(operation: Operation<never>, parameters: Parameters): JsonSche
       },
     }),
     responses: responsesOf(operation),
+    ...(permission !== null && codeSamplesOf(operation)),
   };
 }

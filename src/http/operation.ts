@@ -8,12 +8,12 @@ import type { FailedKeys } from '../keys/failed-keys.ts';
 import type { KnownKeys } from '../keys/known-keys.ts';
 import type { Permission } from '../keys/permissions.ts';
 import type { LimitHeaders, RequestLimits } from '../keys/request-limits.ts';
+import type { SignedCursors } from '../keys/signed-cursors.ts';
 import type { Metrics } from '../metrics/metrics.ts';
 import type { Readiness } from '../postgres/readiness.ts';
 import type { SharedPool } from '../postgres/shared-pool.ts';
 import type { StallWatch } from '../postgres/stall-watch.ts';
 import type { Field } from '../registry/fields.ts';
-import type { SignedCursors } from '../signed-cursors.ts';
 import type { Step } from '../traces/step.ts';
 import type { Traces } from '../traces/traces.ts';
 import type { LoggedCounts } from '../uploads/answer.ts';
@@ -74,7 +74,7 @@ export interface Answer {
   /** How much memory a stream holds while it is not read, if its content is already in memory. */
   readonly bytes?: number;
   readonly headers?: Readonly<Record<string, string>>;
-  /** Whether the client waits for each chunk: such a stream is not compressed, for compression buffers. */
+  /** Whether the client waits for each chunk: such a stream is neither compressed nor buffered by a proxy. */
   readonly isLive?: true;
   /** The outcome counts of an upload or a replay, for the log. */
   readonly counts?: LoggedCounts;

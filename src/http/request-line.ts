@@ -1,5 +1,7 @@
 import { isIP } from 'node:net';
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { Config } from '../config.ts';
+import { limits } from '../limits.ts';
 import type { LoggedCounts } from '../uploads/answer.ts';
 
 declare module 'fastify' {
@@ -54,12 +56,22 @@ export function beginLine(request: FastifyRequest, isBehindProxy: boolean): Requ
   };
 }
 
-export function endLine({ line, log }: FastifyRequest, reply: FastifyReply): void {
-  if (!line) return;
-  line.status = reply.statusCode;
-  line.duration_ms = Math.round(reply.elapsedTime);
-  // Health probes come every few seconds.
-  if (line.operation_id?.startsWith('health-')) log.debug(line, 'answered');
-  else if (line.status >= 500) log.warn(line, 'answered');
-  else log.info(line, 'answered');
+/** Makes the function that logs the line of a request once it is answered. */
+export function lineEnder({ logInteractionsOneIn }: Pick<Config, 'logInteractionsOneIn'>) {
+  let recorded = 0;
+  return ({ line, log }: FastifyRequest, reply: FastifyReply): void => {
+    if (!line) return;
+    line.status = reply.statusCode;
+    line.duration_ms = Math.round(reply.elapsedTime);
+    // A line costs a tenth of an interaction's CPU, and an interaction that was recorded as usual has nothing to report.
+    const isUsual =
+      line.operation_id === 'record-interaction' &&
+      line.status < 400 &&
+      line.duration_ms < limits.slowInteractionMs &&
+      recorded++ % logInteractionsOneIn !== 0;
+    // Health probes come every few seconds.
+    if (isUsual || line.operation_id?.startsWith('health-')) log.debug(line, 'answered');
+    else if (line.status >= 500) log.warn(line, 'answered');
+    else log.info(line, 'answered');
+  };
 }

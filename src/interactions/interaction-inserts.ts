@@ -1,9 +1,18 @@
-import { type Change, changesStatement } from '../changes/add-change.ts';
+import { type Done, noRejections, storingStatement } from '../bookkeeping/store.ts';
 import { limits } from '../limits.ts';
 import { binaryArray } from '../postgres/binary/array-writer.ts';
-import type { Statement } from '../postgres/one-exchange.ts';
-import { type CountChange, countChangesStatement } from '../records/record-counts.ts';
-import { arraysOf, insertStatement, type NewInteraction, writtenOutStatement } from './interaction-rows.ts';
+import type { Statement, Write } from '../postgres/one-exchange.ts';
+import type { Client } from '../postgres/pool.ts';
+import { claimColumns, claimsInParts, unlessClaimed } from './idempotency-keys.ts';
+import {
+  arraysOf,
+  type Claim,
+  insertStatement,
+  insertText,
+  type KeyedInteraction,
+  type NewInteraction,
+  writtenOut,
+} from './interaction-rows.ts';
 
 /** Interactions of one organisation that are to be written. */
 export interface Added {
@@ -11,68 +20,110 @@ export interface Added {
   readonly interactions: readonly NewInteraction[];
 }
 
-/** A statement and how many rows it writes. */
-export interface Insert {
-  readonly statement: Statement;
-  readonly rows: number;
-  /** Makes the change of its rows once more, with a new id, for rows that are written later. */
-  readonly retold?: () => Insert;
+const arrays = arraysOf([]).length;
+
+const storePlain = storingStatement(
+  'store interactions',
+  'interactions',
+  `stored as (${insertText} returning interaction_id as id)`,
+  1 + arrays,
+);
+
+/** Claims keys, and stores the interactions whose claim succeeded. */
+const storeKeyed = storingStatement(
+  'claim keys and store interactions',
+  'interactions',
+  `claimed as (
+     insert into interaction_idempotency_keys (${claimColumns.join(', ')})
+     select $1, unnest($${arrays + 2}::text[]), unnest($${arrays + 3}::text[])::bytea, unnest($2::uuid[]),
+       $${arrays + 4}::timestamptz
+     ${unlessClaimed} as claimed_id),
+   stored as (${insertText} join claimed on claimed_id = i.interaction_id returning interaction_id as id)`,
+  arrays + 4,
+);
+
+/** Holds for the statements after it in the same exchange, where `set local` would have no effect. */
+const boundWait: Statement = {
+  name: 'bound the wait for keys',
+  text: `select set_config('lock_timeout', '${limits.claimWaitMs}ms', true)`,
+  values: [],
+};
+
+/** The statements that write interactions on one PostgreSQL; each returns the ids that it wrote. */
+export function storingStatements(all: readonly Added[]): Statement[] {
+  const statements = all.flatMap(({ organisationId, interactions }) => {
+    const plain = interactions.filter(({ claim }) => !claim);
+    const keyed = interactions.filter(isKeyed);
+    return [
+      ...(plain.length > 0 ? [storePlain([organisationId, ...arraysOf(plain)])] : []),
+      ...(keyed.length > 0 ? [storeKeyed([organisationId, ...arraysOf(keyed), ...claimsOf(keyed)])] : []),
+    ];
+  });
+  return all.some(({ interactions }) => interactions.some(isKeyed)) ? [boundWait, ...statements] : statements;
 }
 
-/** The statements that write an organisation's interactions, their count and their change. */
-export function insertsOf(added: Added): Insert[] {
-  const { organisationId, interactions } = added;
-  const tell = () => ({ statement: changesStatement([changeOf(added)]), rows: 1 });
-  return [
-    { statement: countChangesStatement([countChangeOf(added)]), rows: 1 },
-    {
-      statement: insertStatement(organisationId, arraysOf(interactions)),
-      rows: interactions.length,
-      retold: tell,
-    },
-    tell(),
-  ];
+function claimsOf(keyed: readonly KeyedInteraction[]): unknown[] {
+  const textOf = (part: keyof Claim) =>
+    binaryArray(
+      'text',
+      keyed.map(({ claim }) => claim[part]),
+    );
+  return [textOf('key'), textOf('bodySha256'), new Date()];
+}
+
+export function isKeyed(added: NewInteraction): added is KeyedInteraction {
+  return added.claim !== undefined;
+}
+
+/** In one order for all processes, so that two that claim the same keys cannot deadlock; without empty ones. */
+export function inOrderOfClaims(all: readonly Added[]): Added[] {
+  const keyOf = ({ claim }: NewInteraction) => claim?.key ?? '';
+  return all
+    .filter(({ interactions }) => interactions.length > 0)
+    .map(({ organisationId, interactions }) => ({
+      organisationId,
+      interactions: interactions.toSorted((a, b) => compare(keyOf(a), keyOf(b))),
+    }))
+    .toSorted((a, b) => compare(a.organisationId, b.organisationId));
+}
+
+const compare = (a: string, b: string) => Number(a > b) - Number(a < b);
+
+/** Claims keys on Citus, in the transaction that stores the interactions; returns those that may be stored. */
+export async function claimAtWorker(client: Client, all: readonly Added[]): Promise<Added[]> {
+  const keyed = all.flatMap(({ interactions }) => interactions.filter(isKeyed));
+  if (keyed.length === 0) return [...all];
+  const [, ...results] = await Promise.all([
+    client.query(`set local lock_timeout = '${limits.claimWaitMs}ms'`),
+    ...claimsInParts(keyed).map(({ statement }) => client.query<{ interaction_id: string }>(statement)),
+  ]);
+  const claimed = new Set(results.flatMap(({ rows }) => rows.map(({ interaction_id }) => interaction_id)));
+  return all.flatMap(({ organisationId, interactions: sent }) => {
+    const interactions = sent.filter((one) => !isKeyed(one) || claimed.has(one.interactionId));
+    return interactions.length > 0 ? { organisationId, interactions } : [];
+  });
 }
 
 /**
- * The same for several organisations of a Citus worker, in as few statements as there can be: Citus plans each statement anew,
- * and a task for each shard. Of four organisations with three interactions each, this takes 1.6 ms of the worker's CPU, one
- * statement for each organisation and table 2.8. An insert that reads arrays takes 1 ms, and is worth it for many rows only.
+ * The interactions of several organisations of a Citus worker, in as few statements as there can be: Citus plans each
+ * statement anew, and a task for each shard. Of four organisations with three interactions each, this takes 1.6 ms of the
+ * worker's CPU, one statement for each organisation and table 2.8. An insert that reads arrays takes 1 ms, and is worth it
+ * for many rows only.
  */
-export function insertsAtWorker(all: readonly Added[]): Insert[] {
-  const isLarge = ({ interactions }: Added) => interactions.length > limits.interactionsWrittenOutMax;
+export function insertsAtWorker(all: readonly Added[]): Write[] {
+  const isLarge = ({ interactions }: Added) => interactions.length > limits.rowsWrittenOutMax;
   const large = all.filter(isLarge).map(({ organisationId, interactions }) => ({
     statement: insertStatement(organisationId, arraysOf(interactions)),
     rows: interactions.length,
   }));
   const small = all.filter((added) => !isLarge(added)).flatMap(({ interactions }) => interactions);
-  return [
-    ...written(all.map(countChangeOf), countChangesStatement),
-    ...large,
-    ...written(small, writtenOutStatement),
-    ...written(all.map(changeOf), changesStatement),
-  ];
+  return [...large, ...writtenOut(small)];
 }
 
-/** Statements for rows of any number, each of a number that Citus plans well. */
-function written<Row>(rows: readonly Row[], statementOf: (rows: readonly Row[]) => Statement): Insert[] {
-  const inserts: Insert[] = [];
-  for (let start = 0; start < rows.length; start += limits.interactionsWrittenOutMax) {
-    const part = rows.slice(start, start + limits.interactionsWrittenOutMax);
-    inserts.push({ statement: statementOf(part), rows: part.length });
-  }
-  return inserts;
-}
-
-function countChangeOf({ organisationId, interactions }: Added): CountChange {
-  const records = interactions.length;
-  return { organisationId, type: 'interactions', records, newestUpdated: null, lastUpload: new Date() };
-}
-
-function changeOf({ organisationId, interactions }: Added): Change {
-  const ids = binaryArray(
-    'uuid',
-    interactions.map(({ interactionId }) => interactionId),
-  );
-  return { organisationId, type: 'interactions', count: interactions.length, ids };
+/** What storing interactions owes to the counts and the change log. */
+export function doneOf({ organisationId, interactions }: Added): Done {
+  const written = interactions.map(({ interactionId }) => interactionId);
+  const changed = { count: written.length, ids: binaryArray('uuid', written) };
+  const stored = { type: 'interactions', changed, records: written.length, newestUpdated: null };
+  return { organisationId, stored, rejected: noRejections, receipt: null };
 }

@@ -1,6 +1,6 @@
 import { binaryArray } from '../postgres/binary/array-writer.ts';
 import type { EncodedRows } from '../postgres/binary/encoded-rows.ts';
-import { insertRows, type Statement } from '../postgres/one-exchange.ts';
+import { insertsInParts, type Statement, type Write } from '../postgres/one-exchange.ts';
 import { type Client, isDuplicate, type Pool } from '../postgres/pool.ts';
 import { BeginAgain, expectRows } from '../postgres/transactions.ts';
 import { sentRows } from '../records/tables.ts';
@@ -15,7 +15,7 @@ const columns = ['interaction_id', ...fields, 'event_time'];
 const types: readonly ColumnType[] = ['uuid', ...sentColumnTypes('interactions'), 'timestamptz'];
 
 /** Writes rows of one organisation. */
-const insertText = `
+export const insertText = `
   insert into interactions (organisation_id, ${columns.join(', ')})
   select i.organisation_id, ${columns.map((column) => (column === 'event_timestamp' ? `i.${column}::jsonb` : `i.${column}`)).join(', ')}
   from ${sentRows(columns, types)}`;
@@ -29,7 +29,16 @@ export interface NewInteraction {
   /** The fields' values, in the registry's order. */
   readonly row: Row;
   readonly eventTime: Instant;
+  readonly claim?: Claim;
 }
+
+/** The Idempotency-Key of an interaction, and a hash of the values to be stored, written as PostgreSQL reads bytes. */
+export interface Claim {
+  readonly key: string;
+  readonly bodySha256: string;
+}
+
+export type KeyedInteraction = Required<NewInteraction>;
 
 const eventTimestampAt = columns.indexOf('event_timestamp');
 
@@ -39,13 +48,13 @@ export function insertStatement(organisationId: string, arrays: readonly Buffer[
 }
 
 /** The same for interactions of any organisations, with each value as a parameter. */
-export function writtenOutStatement(added: readonly NewInteraction[]): Statement {
+export function writtenOut(added: readonly NewInteraction[]): Write[] {
   const rows = added.map(({ organisationId, interactionId, row, eventTime }) => {
     const values: unknown[] = [interactionId, ...row, isoOf(eventTime)];
     values[eventTimestampAt] = JSON.stringify(values[eventTimestampAt]);
     return [organisationId, ...values];
   });
-  return insertRows('interactions', ['organisation_id', ...columns], rows);
+  return insertsInParts('interactions', ['organisation_id', ...columns], rows);
 }
 
 export async function insertInteraction(client: Client, added: NewInteraction): Promise<void> {
@@ -58,12 +67,10 @@ export async function insertEncoded(
   organisationId: string,
   { count, arrays }: EncodedRows,
 ): Promise<void> {
-  const written = await client
-    .query({ name: 'insert interactions', text: insertText, values: [organisationId, ...arrays] })
-    .catch((error: unknown) => {
-      // Only an interaction that was given its id earlier can already exist: a concurrent request has stored it.
-      throw isDuplicate(error) ? new BeginAgain('an interaction was stored meanwhile') : error;
-    });
+  const written = await client.query(insertStatement(organisationId, arrays)).catch((error: unknown) => {
+    // Only an interaction that was given its id earlier can already exist: a concurrent request has stored it.
+    throw isDuplicate(error) ? new BeginAgain('an interaction was stored meanwhile') : error;
+  });
   expectRows(written, count, 'interactions');
 }
 

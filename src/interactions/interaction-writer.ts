@@ -1,19 +1,22 @@
+import { storeInTransaction } from '../bookkeeping/store.ts';
 import { RequestError } from '../errors.ts';
 import { limits } from '../limits.ts';
 import type { NodePools } from '../postgres/node-pools.ts';
 import { inOneExchange } from '../postgres/one-exchange.ts';
-import { type Client, isUnavailable, leavesOutcomeOpen } from '../postgres/pool.ts';
+import { type Client, isLockTimeout, isUnavailable, leavesOutcomeOpen } from '../postgres/pool.ts';
 import { StallWatch } from '../postgres/stall-watch.ts';
-import {
-  CommitUnconfirmed,
-  expectRows,
-  inTransaction,
-  retryConflicts,
-  type SendLast,
-} from '../postgres/transactions.ts';
+import { CommitUnconfirmed } from '../postgres/transactions.ts';
 import { itemTypes } from '../registry/interaction.ts';
 import type { Traces } from '../traces/traces.ts';
-import { type Added, type Insert, insertsAtWorker, insertsOf } from './interaction-inserts.ts';
+import {
+  type Added,
+  claimAtWorker,
+  doneOf,
+  inOrderOfClaims,
+  insertsAtWorker,
+  isKeyed,
+  storingStatements,
+} from './interaction-inserts.ts';
 import type { NewInteraction } from './interaction-rows.ts';
 import { KnownIds } from './known-ids.ts';
 import { isMissing, missingAmong, referencedBy } from './look-up-references.ts';
@@ -26,7 +29,7 @@ interface Group {
 
 interface Waiting {
   readonly added: NewInteraction;
-  /** True once it is committed, false if its item or student does not exist. */
+  /** True once it is committed; false if a reference is missing, or its key was not free. */
   readonly resolve: (written: boolean) => void;
   readonly reject: (error: unknown) => void;
   /** The trace context of its request. */
@@ -139,83 +142,52 @@ export class InteractionWriter {
 
   async #writeGroups(node: string | undefined, groups: readonly Group[]): Promise<void> {
     try {
-      const notWritten = await this.stallWatch.run(() => this.#insert(node, groups));
+      const written = await this.stallWatch.run(() => this.#store(node, groups));
       for (const { waiting } of groups)
-        for (const { added, resolve } of waiting) resolve(!notWritten.has(added));
+        for (const { added, resolve } of waiting) resolve(written.has(added.interactionId));
     } catch (error) {
-      // A failed statement wrote nothing. One row may be the cause: each organisation is retried by itself, then each row.
-      const parts = isUnavailable(error) || error instanceof RequestError ? [] : partsOf(groups);
-      if (parts.length > 1) for (const part of parts) await this.#writeGroups(node, [part]);
+      // A failed flush wrote nothing. One row may be the cause: each organisation is retried alone, then each row.
+      const parts = isDatabaseFault(error) ? [] : partsOf(groups, error);
+      if (parts.length > 0) for (const part of parts) await this.#writeGroups(node, [part]);
       else for (const { reject } of groups.flatMap(({ waiting }) => waiting)) reject(error);
     }
   }
 
-  /** Returns those that were not written because their item or student does not exist. */
-  #insert(node: string | undefined, groups: readonly Group[]): Promise<ReadonlySet<NewInteraction>> {
-    const inserting =
-      node === undefined ? this.#insertInOneExchange(groups) : this.#insertOnCluster(node, groups);
-    return inserting.catch((error: unknown) => {
-      if (error instanceof RequestError || isUnavailable(error)) this.forgetKnown();
+  /** Returns the ids that were written. */
+  async #store(node: string | undefined, groups: readonly Group[]): Promise<ReadonlySet<string>> {
+    try {
+      const isCitus = node !== undefined || (await this.#pools.isCitus());
+      return isCitus ? await this.#storeOnCitus(node, groups) : await this.#storeInOneExchange(groups);
+    } catch (error) {
+      if (isDatabaseFault(error)) this.forgetKnown();
       throw error;
-    });
+    }
   }
 
-  async #insertInOneExchange(groups: readonly Group[]): Promise<ReadonlySet<NewInteraction>> {
-    // Without a connection nothing can have been written; once the insert is sent, only its answer tells.
+  async #storeInOneExchange(groups: readonly Group[]): Promise<ReadonlySet<string>> {
+    // Without a connection nothing can have been written; once the statements are sent, only their answer shows it.
     const client = await this.#pools.connect(undefined);
     let isOnItsWay = false;
-    let missing: ReadonlySet<NewInteraction>;
-    let lost: Insert[];
     try {
-      missing = await missingOf(client, groups, this.#known);
-      const inserts = addedOf(groups, missing).flatMap(insertsOf);
-      isOnItsWay = inserts.length > 0;
-      const written = await inOneExchange(
-        client,
-        inserts.map(({ statement }) => statement),
-      );
-      lost = inserts
-        .filter(({ rows }, at) => written[at] !== rows)
-        .flatMap((one) => (one.retold ? [one, one.retold()] : one));
+      const statements = storingStatements(await foundOf(client, groups, this.#known));
+      isOnItsWay = statements.length > 0;
+      const results = await inOneExchange(client, statements);
       client.release();
+      return new Set(results.flatMap(({ rows }) => rows.map(({ id }: { id?: string }) => id ?? '')));
     } catch (error) {
       client.release(true);
-      const isOpen = isOnItsWay && leavesOutcomeOpen(error);
-      throw isOpen ? new RequestError('outcome_unknown', { cause: error }) : error;
+      throw isOnItsWay && leavesOutcomeOpen(error) ? new CommitUnconfirmed(error) : error;
     }
-    // The others are committed.
-    if (lost.length > 0) await this.#inTransaction(undefined, async (_client, send) => lost.forEach(send));
-    return missing;
   }
 
   /** On Citus nothing is committed until all rows were seen to be written. */
-  #insertOnCluster(node: string, groups: readonly Group[]): Promise<ReadonlySet<NewInteraction>> {
-    return this.#inTransaction(node, async (client, send) => {
-      const missing = await missingOf(client, groups, this.#known);
-      insertsAtWorker(addedOf(groups, missing)).forEach(send);
-      return missing;
-    });
-  }
-
-  /** If a statement writes fewer rows than it should, the whole transaction is retried; see `expectRows`. */
-  async #inTransaction<T>(
-    node: string | undefined,
-    work: (client: Client, send: (insert: Insert) => void) => Promise<T>,
-  ): Promise<T> {
+  #storeOnCitus(node: string | undefined, groups: readonly Group[]): Promise<ReadonlySet<string>> {
     const pool = { connect: () => this.#pools.connect(node) };
-    const sendTo =
-      (sendLast: SendLast) =>
-      ({ statement, rows }: Insert) =>
-        sendLast(async (last) => expectRows(await last.query({ ...statement }), rows, 'interactions'));
-    try {
-      return await retryConflicts(() =>
-        inTransaction(pool, (client, sendLast) => work(client, sendTo(sendLast))),
-      );
-    } catch (error) {
-      throw error instanceof CommitUnconfirmed
-        ? new RequestError('outcome_unknown', { cause: error })
-        : error;
-    }
+    return storeInTransaction(pool, async (client) => {
+      const added = await claimAtWorker(client, await foundOf(client, groups, this.#known));
+      const ids = added.flatMap(({ interactions }) => interactions.map(({ interactionId }) => interactionId));
+      return { result: new Set(ids), done: added.map(doneOf), writes: insertsAtWorker(added) };
+    });
   }
 
   /** The ids known to exist. `forgetKnown` replaces the set, so what is learnt for the old one is lost. */
@@ -233,38 +205,35 @@ export class InteractionWriter {
   }
 }
 
-function partsOf(groups: readonly Group[]): Group[] {
-  if (groups.length > 1) return [...groups];
-  return groups.flatMap(({ organisationId, waiting }) =>
-    waiting.map((one) => ({ organisationId, waiting: [one] })),
-  );
+/** The database may be gone, and with it what was known of it. */
+function isDatabaseFault(error: unknown): boolean {
+  return error instanceof CommitUnconfirmed || isUnavailable(error);
 }
 
-/** The interactions with a missing reference. PostgreSQL is asked only about references that are not known to exist. */
-async function missingOf(
-  client: Client,
-  groups: readonly Group[],
-  known: KnownIds,
-): Promise<ReadonlySet<NewInteraction>> {
+/** What to retry alone: each organisation, then each row. Empty if there was one row only. */
+function partsOf(groups: readonly Group[], error: unknown): Group[] {
+  if (groups.length > 1) return [...groups];
+  return groups.flatMap(({ organisationId, waiting }) => {
+    const keyed = isLockTimeout(error) ? waiting.filter(({ added }) => isKeyed(added)) : [];
+    // Another transaction holds one of the keys. Whoever waits for it does so on the common pool and delays nobody here.
+    for (const { resolve } of keyed) resolve(false);
+    if (keyed.length > 0) return { organisationId, waiting: waiting.filter((one) => !keyed.includes(one)) };
+    return waiting.length > 1 ? waiting.map((one) => ({ organisationId, waiting: [one] })) : [];
+  });
+}
+
+/** The interactions whose references exist. PostgreSQL is asked only about references that are not known to exist. */
+async function foundOf(client: Client, groups: readonly Group[], known: KnownIds): Promise<Added[]> {
   const found = await Promise.all(
     groups.map(async ({ organisationId, waiting }) => {
-      const asked = waiting.map(({ added }) => added).filter((added) => !isKnown(known, added));
-      if (asked.length === 0) return [];
+      const all = waiting.map(({ added }) => added);
+      const asked = all.filter((added) => !isKnown(known, added));
+      if (asked.length === 0) return { organisationId, interactions: all };
       const missing = await missingAmong(client, organisationId, referencedBy(asked), known);
-      return asked.filter((added) => isMissing(added, missing));
+      return { organisationId, interactions: all.filter((added) => !isMissing(added, missing)) };
     }),
   );
-  return new Set(found.flat());
-}
-
-/** The groups without what is missing, and without those that are then empty. */
-function addedOf(groups: readonly Group[], missing: ReadonlySet<NewInteraction>): Added[] {
-  return groups
-    .map(({ organisationId, waiting }) => ({
-      organisationId,
-      interactions: waiting.map(({ added }) => added).filter((one) => !missing.has(one)),
-    }))
-    .filter(({ interactions }) => interactions.length > 0);
+  return inOrderOfClaims(found);
 }
 
 function isKnown(

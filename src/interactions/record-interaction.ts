@@ -1,18 +1,16 @@
-import { randomUUIDv7 } from 'node:crypto';
+import { hash, randomUUIDv7 } from 'node:crypto';
 import { type Detail, RequestError } from '../errors.ts';
 import { ObjectReader } from '../json/object-reader.ts';
 import { endOfBody, findingFault, startOfJson } from '../json/parse-body.ts';
-import { limits } from '../limits.ts';
 import type { Pool } from '../postgres/pool.ts';
-import { inTransaction, retryConflicts } from '../postgres/transactions.ts';
-import { eventTime, type ItemType, interaction } from '../registry/interaction.ts';
+import { CommitUnconfirmed } from '../postgres/transactions.ts';
+import { checkedEventTime, type ItemType, interaction } from '../registry/interaction.ts';
 import { type FieldProblem, makeCheck, type Row, unreadableRecord } from '../registry/validate.ts';
 import { type Warning, WarningCounter } from '../registry/warnings.ts';
 import { type InteractionAnswer, interactionAnswer } from './answer.ts';
-import { type NewInteraction, type StoredInteraction, storedForm } from './interaction-rows.ts';
+import { type NewInteraction, storedForm } from './interaction-rows.ts';
 import type { InteractionWriter } from './interaction-writer.ts';
-import { keepInteraction, missingReferences, refuseMissing } from './missing-references.ts';
-import { recordOnce } from './record-once.ts';
+import { type Recorded, recordAlone } from './record-alone.ts';
 
 const fields = Object.keys(interaction);
 const reader = new ObjectReader(fields);
@@ -46,12 +44,28 @@ export async function recordInteraction(
   { organisationId, requestId, body, idempotencyKey }: InteractionRequest,
 ): Promise<RecordedInteraction> {
   const warnings = new WarningCounter();
-  const added = readInteraction(organisationId, body, warnings);
-  const { stored, isRepeated } =
+  const read = readInteraction(organisationId, body, warnings);
+  // A hash of the stored values, so that spaces and the order of fields make no difference.
+  const bodySha256 = () => `\\x${hash('sha256', JSON.stringify(read.row))}`;
+  const added =
     idempotencyKey === undefined
-      ? { stored: await insertWithOthers(parts, added, requestId), isRepeated: false }
-      : await recordOnce(parts.pool, added, { requestId, idempotencyKey, known: parts.writer.known });
+      ? read
+      : { ...read, claim: { key: idempotencyKey, bodySha256: bodySha256() } };
+  const { stored, isRepeated } = await write(parts, added, requestId).catch((error: unknown) => {
+    throw error instanceof CommitUnconfirmed ? new RequestError('outcome_unknown', { cause: error }) : error;
+  });
   return { interaction: interactionAnswer(stored), warnings: warnings.list(), isRepeated };
+}
+
+async function write(
+  { pool, writer }: InteractionParts,
+  added: NewInteraction,
+  requestId: string,
+): Promise<Recorded> {
+  if (await writer.write(added)) return { stored: storedForm(added), isRepeated: false };
+  const tried = await recordAlone(pool, added, { requestId, known: writer.known });
+  if ('missing' in tried) throw refusal(tried.missing, false);
+  return tried;
 }
 
 function readInteraction(
@@ -72,8 +86,6 @@ function readInteraction(
   if (unreadable) throw refusal([unreadableRecord[unreadable]], isWrapped);
   const { row, problems } = check(values, repeated);
   if (problems) throw refusal(problems, isWrapped);
-  const instant = eventTime(fieldOf(row, 'event_timestamp') as string | number);
-  if (instant === undefined) throw new Error('a checked event_timestamp names no instant');
   return {
     organisationId,
     interactionId: randomUUIDv7(),
@@ -81,7 +93,7 @@ function readInteraction(
     itemId: fieldOf(row, 'item_id') as string,
     studentId: fieldOf(row, 'student_id') as string | null,
     row,
-    eventTime: instant,
+    eventTime: checkedEventTime(fieldOf(row, 'event_timestamp') as string | number),
   };
 }
 
@@ -100,28 +112,4 @@ const wrapped: Detail = {
 
 function fieldOf(row: Row, field: keyof typeof interaction) {
   return row[fields.indexOf(field)] ?? null;
-}
-
-/**
- * Hands it to the writer until it is written. If it was not, a reference should be missing, and that is the answer; if
- * none is missing, the item or student was stored just now, and the write is retried.
- */
-async function insertWithOthers(
-  { pool, writer }: InteractionParts,
-  added: NewInteraction,
-  requestId: string,
-): Promise<StoredInteraction> {
-  for (let attempt = 1; !(await writer.write(added)); attempt++) {
-    const missing = await missingReferences(pool, added, writer.known);
-    if (missing.length > 0) {
-      await retryConflicts(() =>
-        inTransaction(pool, (client, sendLast) =>
-          keepInteraction(client, sendLast, { requestId, added, problems: missing, recordId: null }),
-        ),
-      );
-      throw refuseMissing(missing);
-    }
-    if (attempt === limits.interactionAttemptsMax) throw new RequestError('internal');
-  }
-  return storedForm(added);
 }

@@ -5,7 +5,7 @@ import { limits } from '../limits.ts';
 import type { Principal } from './authenticate.ts';
 import type { SharedCounts } from './shared-counts.ts';
 
-/** What is counted: requests that record an interaction, all other requests, and the records of uploads. */
+/** What is counted: interactions, one by one or in batches; all other requests; and the records of uploads. */
 export type Limited = 'requests' | 'interactions' | 'records';
 
 /** The organisation that is counted, with its limits. */
@@ -35,15 +35,23 @@ export class RequestLimits {
     };
   }
 
-  /** Counts, and returns the rate-limit headers of the answer; throws if it is too much. */
-  async count(what: Limited, { organisationId, limits: own }: Counted, points = 1): Promise<LimitHeaders> {
+  /**
+   * Counts, and returns the rate-limit headers of the answer; throws if it is too much. `before` is how much of the
+   * request was counted earlier.
+   */
+  async count(
+    what: Limited,
+    { organisationId, limits: own }: Counted,
+    points = 1,
+    before = 0,
+  ): Promise<LimitHeaders> {
     const perSecond = own[`${what}_per_second_max`] ?? this.#defaults[what];
     const limiter = this.#limiterOf(what, perSecond);
     try {
       return headersOf(what, limiter.points, await limiter.consume(organisationId, points));
     } catch (refusal) {
       if (refusal instanceof Error) throw refusal;
-      throw tooMany(what, limiter.points, points, refusal as RateLimiterRes);
+      throw tooMany(what, limiter.points, points + before, refusal as RateLimiterRes);
     }
   }
 
@@ -87,12 +95,19 @@ function headersOf(
 
 function tooMany(what: Limited, quota: number, points: number, refusal: RateLimiterRes): RequestError {
   const wait = secondsOf(refusal.msBeforeNext);
-  const advice =
-    points > quota
-      ? `Split it: no more than ${quota} can pass at once.`
-      : `Send the request again in ${wait} s, and fewer at a time.`;
+  const isHopeless = points > quota;
+  const advice = isHopeless
+    ? `Split it: no more than ${quota} can pass at once.`
+    : `Send the request again in ${wait} s, and fewer at a time.`;
+  // By the code of the detail a program sees that waiting is of no use.
+  const detail = {
+    field: 'records',
+    code: 'too_many_records',
+    message: `must be no more than ${quota}`,
+  } as const;
   return new RequestError('too_many_requests', {
     message: `This organisation may send ${quota} ${what} in ${limits.limitWindowSeconds} seconds, and this would be more. ${advice}`,
+    ...(isHopeless && { details: [detail] }),
     headers: { ...headersOf(what, quota, refusal), 'retry-after': String(wait) },
   });
 }

@@ -16,7 +16,11 @@ import { reportLagMs } from '../reports/report-lag.ts';
 import type { Chore } from './maintenance.ts';
 
 /** Counts for the leader's metrics, over all organisations. */
-export function counting(pool: Pool, report: (state: Counted) => void): Chore[] {
+export function counting(
+  pool: Pool,
+  config: Pick<Config, 'changesKeptDays'>,
+  report: (state: Counted) => void,
+): Chore[] {
   return [
     {
       name: 'count rejections',
@@ -33,7 +37,7 @@ export function counting(pool: Pool, report: (state: Counted) => void): Chore[] 
     {
       name: 'measure the report',
       everyMs: limits.reportIntervalMs,
-      run: async () => report({ reportLagSeconds: (await reportLagMs(pool)) / 1_000 }),
+      run: async () => report({ reportLagSeconds: (await reportLagMs(pool, config)) / 1_000 }),
     },
   ];
 }

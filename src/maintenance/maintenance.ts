@@ -27,7 +27,7 @@ export interface Maintenance {
 }
 
 /**
- * Runs the chores while this process is the leader, long ones beside the others. The lease has a pool that no chore uses:
+ * Runs the chores while this process is the leader, long ones alongside the others. The lease has a pool that no chore uses:
  * otherwise slow chores could keep it from being renewed.
  */
 export function startMaintenance(

@@ -17,9 +17,6 @@ export interface Coordinator {
 /** Tables with an organisation's id that stay on the coordinator: they are read before the organisation is known. */
 const local = ['organisations', 'api_keys', 'audit_log'];
 
-/** Older processes use `organisations` where statements on Citus must use `tenants`. */
-const oldestCode = 13;
-
 /** Of several at once the next waits until the one before it has ended its session, and finds everything done. */
 export async function waitForTurn(coordinator: Coordinator): Promise<void> {
   await coordinator.query(`select pg_advisory_lock(hashtext('intake distribute'))`);
@@ -48,10 +45,6 @@ export async function distributionSteps(
   );
   const steps: string[] = [];
   const remaining = tables.filter(({ is_distributed }) => !is_distributed);
-  if (remaining.some(({ name }) => name === 'tenants'))
-    steps.push(
-      `update schema_compatibility set oldest_code = ${oldestCode} where oldest_code < ${oldestCode}`,
-    );
   for (const { name, has_key } of remaining) {
     // Without a key, a shard could not be moved while it is written to.
     if (!has_key) steps.push(`alter table ${name} replica identity full`);

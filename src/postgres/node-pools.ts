@@ -13,6 +13,7 @@ export class NodePools {
   readonly #workers = new Map<string, OwnPool>();
   readonly #leftAloneUntilMs = new Map<string, number>();
   readonly #openMax: number;
+  #isCitus: boolean | undefined;
   /** Connections about to be opened to replace one that is being closed. */
   #replaced = 0;
 
@@ -53,6 +54,15 @@ export class NodePools {
 
   get options(): { readonly max: number } {
     return { max: Math.min(this.#openMax, this.max * this.#pools.length) };
+  }
+
+  /** Also if the owners are unknown, as behind a pooler. `distribute` runs while all processes are stopped. */
+  async isCitus(): Promise<boolean> {
+    if (this.#isCitus === undefined) {
+      const { rowCount } = await this.#coordinator.query(`select from pg_extension where extname = 'citus'`);
+      this.#isCitus = rowCount === 1;
+    }
+    return this.#isCitus;
   }
 
   /** The worker that owns the organisation's rows; undefined if unknown, as without Citus. */

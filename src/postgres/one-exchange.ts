@@ -1,4 +1,5 @@
 import pg from 'pg';
+import { limits } from '../limits.ts';
 import type { Client } from './pool.ts';
 import { UnnamedClient } from './unnamed-client.ts';
 
@@ -9,21 +10,43 @@ export interface Statement {
   readonly values: unknown[];
 }
 
-/** A statement that inserts rows with each value as a parameter. */
-export function insertRows(
+/** A statement and how many rows it writes. */
+export interface Write {
+  readonly statement: Statement;
+  readonly rows: number;
+}
+
+/** A statement that inserts rows with each value as a parameter. What a table's statements end with is always the same. */
+function insertRows(
   table: string,
   columns: readonly string[],
   rows: readonly (readonly unknown[])[],
+  end = '',
 ): Statement {
   const name = `insert ${rows.length} ${table}`;
   let text = insertTexts.get(name);
   if (text === undefined) {
     let parameter = 1;
     const written = rows.map((row) => `(${row.map(() => `$${parameter++}`).join(', ')})`);
-    text = `insert into ${table} (${columns.join(', ')}) values ${written.join(', ')}`;
+    text = `insert into ${table} (${columns.join(', ')}) values ${written.join(', ')} ${end}`;
     insertTexts.set(name, text);
   }
   return { name, text, values: rows.flat() };
+}
+
+/** Statements for any number of rows, each with a number that Citus plans well. */
+export function insertsInParts(
+  table: string,
+  columns: readonly string[],
+  rows: readonly (readonly unknown[])[],
+  end?: string,
+): Write[] {
+  const writes: Write[] = [];
+  for (let start = 0; start < rows.length; start += limits.rowsWrittenOutMax) {
+    const part = rows.slice(start, start + limits.rowsWrittenOutMax);
+    writes.push({ statement: insertRows(table, columns, part, end), rows: part.length });
+  }
+  return writes;
 }
 
 /** By name. Every flush to a Citus worker sends the same few texts, each with hundreds of parameters. */
@@ -35,12 +58,12 @@ interface Preparable {
 }
 
 /**
- * Runs statements in one round trip and returns how many rows each wrote. PostgreSQL treats everything before a Sync as
+ * Runs statements in one round trip and returns the result of each. PostgreSQL treats everything before a Sync as
  * one transaction, so no BEGIN and COMMIT are needed, and `pg` sees a single query: for an insert and its count this
  * costs half of two queries in a transaction. If it fails, the connection must be closed, because `pg` does not know
  * which names are prepared.
  */
-export function inOneExchange(client: Client, statements: readonly Statement[]): Promise<number[]> {
+export function inOneExchange(client: Client, statements: readonly Statement[]): Promise<pg.QueryResult[]> {
   const isUnnamed = client instanceof UnnamedClient;
   const queries = statements.map(
     ({ name, text, values }) => new pg.Query(isUnnamed ? { text, values } : { name, text, values }),
@@ -56,7 +79,7 @@ export function inOneExchange(client: Client, statements: readonly Statement[]):
   return new Promise((resolve, reject) => {
     const end = (error: Error | null, results: pg.QueryResult | pg.QueryResult[]) => {
       if (error) reject(error);
-      else resolve([results].flat().map(({ rowCount }) => rowCount ?? 0));
+      else resolve([results].flat());
     };
     // The types have no overload for a query object with a callback.
     (client as unknown as { query(query: pg.Query, callback: typeof end): void }).query(last, end);

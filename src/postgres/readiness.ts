@@ -8,7 +8,8 @@ import { type Stalling, StallWatch } from './stall-watch.ts';
 
 /**
  * Ignores partitions of days that are over: maintenance locks a day of interactions for up to an hour to build an index. Retries
- * and replays of old interactions do write to such a day and may time out, but nothing else waits for that lock.
+ * and replays of old interactions do write to such a day and may time out, but nothing else waits for that lock. When a partition
+ * ends is taken from its name: `pg_get_expr` of its bounds would wait for the lock. Receipts have a partition for each week.
  */
 const blockedQuestion = `
   select exists (
@@ -16,7 +17,9 @@ const blockedQuestion = `
     where l.granted and l.locktype = 'relation' and c.relkind in ('r', 'p')
       and l.database = (select oid from pg_database where datname = current_database()) and c.oid >= 16384
       and l.mode in ('ShareLock', 'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock')
-      and (substring(pg_get_expr(c.relpartbound, c.oid) from 'TO \\(''([0-9a-f-]{36})''')::uuid <= uuid_floor(now())) is not true
+      and not (c.relname ~ '^(to_drop_)?(interactions|changes|receipts|receipt_batches)_\\d{4}_\\d\\d_\\d\\d$'
+        and right(c.relname, 10) < to_char((now() at time zone 'UTC') -
+          case when c.relname ~ 'receipt' then interval '6 days' else interval '0' end, 'YYYY_MM_DD'))
   ) as blocked`;
 
 interface Said {

@@ -18,6 +18,8 @@ export interface BatchAnswer {
     readonly errors: readonly RecordError[];
     readonly stale: readonly number[];
     readonly warnings: readonly Warning[];
+    /** Only if it is a stored batch of interactions: one id per record in the order sent, null for a failed one. */
+    readonly interaction_ids?: readonly (string | null)[];
   };
 }
 

@@ -1,36 +1,6 @@
 import { exactTime } from '../postgres/iso-time.ts';
-import { insertRows, type Statement } from '../postgres/one-exchange.ts';
 import type { Client, Pool } from '../postgres/pool.ts';
 import { expectRows, inTransaction, retryConflicts } from '../postgres/transactions.ts';
-
-/** How a transaction changes the count of a type of an organisation. */
-export interface CountChange {
-  readonly organisationId: string;
-  readonly type: string;
-  readonly records: number;
-  /** The newest `updated` among the stored records. */
-  readonly newestUpdated: string | null;
-  readonly lastUpload: Date | null;
-}
-
-const columns = ['organisation_id', 'type', 'records', 'newest_updated', 'last_upload'];
-
-/** Stores the difference in the transaction that made it. */
-export async function addCountChange(client: Client, change: CountChange): Promise<void> {
-  const added = await client.query(countChangesStatement([change]));
-  expectRows(added, 1, 'the difference to the counts');
-}
-
-export function countChangesStatement(changes: readonly CountChange[]): Statement {
-  const rows = changes.map(({ organisationId, type, records, newestUpdated, lastUpload }) => [
-    organisationId,
-    type,
-    records,
-    newestUpdated,
-    lastUpload,
-  ]);
-  return insertRows('record_count_changes', columns, rows);
-}
 
 export interface TypeCount {
   readonly type: string;

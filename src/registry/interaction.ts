@@ -18,6 +18,7 @@ const badTimestamp: Problem = {
   message:
     'must be a positive integer (epoch seconds, or milliseconds from 100000000000 on) or an ISO 8601 date-time, up to the year 9999',
 };
+const wantsTimestamp: Problem = { ...badTimestamp, code: 'wrong_type' };
 
 function eventTimestamp() {
   return {
@@ -33,12 +34,17 @@ function eventTimestamp() {
     plain: { kind: 'eventTimestamp' },
     required: true,
     read(value) {
-      if (typeof value !== 'number' && typeof value !== 'string') {
-        return { code: 'wrong_type', message: badTimestamp.message };
-      }
+      if (typeof value !== 'number' && typeof value !== 'string') return wantsTimestamp;
       return eventTime(value) === undefined ? badTimestamp : value;
     },
   } satisfies Field;
+}
+
+/** The instant of an `event_timestamp` that has been checked. */
+export function checkedEventTime(sent: number | string): Instant {
+  const instant = eventTime(sent);
+  if (instant === undefined) throw new Error('a checked event_timestamp names no instant');
+  return instant;
 }
 
 /** The instant of an `event_timestamp`, or undefined. */

@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { isProblem } from './fields.ts';
 import { interaction, interactionExample } from './interaction.ts';
 import { idFieldOf, type Resource, referencesOf, resources, resourceTypes } from './resources.ts';
+import { sentFields, uploadTypes } from './upload-types.ts';
 import { makeCheck } from './validate.ts';
 
 function problemsOf(fields: Resource['fields'], record: object) {
@@ -32,6 +33,29 @@ it('has the fourteen types', () => {
     'tags',
     'transactions',
   ]);
+});
+
+it('says what is wrong with the same object each time, so that failures can be grouped without copies', () => {
+  const values = () => [
+    true,
+    false,
+    {},
+    [],
+    0,
+    -1,
+    1.5,
+    Number.POSITIVE_INFINITY,
+    'x',
+    '\0',
+    '2026-02-30',
+    'x'.repeat(100_000),
+  ];
+  for (const type of uploadTypes)
+    for (const [name, { read }] of Object.entries(sentFields(type))) {
+      const [first, second] = [values().map(read), values().map(read)];
+      for (const [at, read] of first.entries())
+        if (isProblem(read)) expect(second[at], `${type}.${name} of value ${at}`).toBe(read);
+    }
 });
 
 it('refers to what the dependency table says, and to nothing else', () => {

@@ -1,8 +1,9 @@
 // rejections/: keeps, finds and removes failed records.
 
+import { storeInTransaction } from '../bookkeeping/store.ts';
 import { limits } from '../limits.ts';
 import type { Pool } from '../postgres/pool.ts';
-import { BeginAgain, inTransaction, retryConflicts } from '../postgres/transactions.ts';
+import { BeginAgain } from '../postgres/transactions.ts';
 import {
   type Field,
   integer,
@@ -15,12 +16,11 @@ import {
 } from '../registry/fields.ts';
 import { uploadTypes } from '../registry/upload-types.ts';
 import { timeOfUuidV7 } from '../registry/uuid-v7.ts';
-import { addKindChanges, countChange, listKinds, type Reasons } from './rejection-kinds.ts';
+import { countChange, listKinds, type Reasons } from './rejection-kinds.ts';
 import {
   countByKind,
   deleteRejections,
   endsOfKinds,
-  kindIdsOf,
   listIds,
   lockRejections,
   pageOfRejections,
@@ -184,36 +184,64 @@ export async function countRejections(
   );
 }
 
-/** Deletes the rejections that match, in bounded transactions; returns how many there were. */
+/**
+ * Deletes the rejections that match, in bounded transactions, until the time is up. `hasMore` then says that the same call has
+ * to be repeated. Each call deletes something, if there is something.
+ */
 export async function discardRejections(
   pool: Pool,
   organisationId: string,
   filter: RejectionFilter,
-): Promise<number> {
-  const kindIds = await kindIdsOf(pool, organisationId, filter);
+): Promise<{ readonly discarded: number; readonly hasMore: boolean }> {
+  const deadlineMs = performance.now() + limits.discardRejectionsMs;
+  const limit = limits.rejectionsPerDiscard;
   let discarded = 0;
-  for (let after: string | undefined; ; ) {
-    const range = { after, limit: limits.rejectionsPerDiscard };
-    const ids = await listIds(pool, organisationId, filter, kindIds, range);
-    if (ids.length === 0) return discarded;
-    discarded += await discard(pool, organisationId, ids);
-    // Continues after the last id: starting over would skip the same dead tuples again and again.
-    after = ids.at(-1);
+  for (const kindIds of await kindsToDiscard(pool, organisationId, filter)) {
+    let ids: readonly string[] = [];
+    do {
+      if (discarded > 0 && performance.now() >= deadlineMs) return { discarded, hasMore: true };
+      // Continues after the last id: starting over would skip the same dead tuples again and again.
+      ids = await listIds(pool, organisationId, filter, kindIds, { after: ids.at(-1), limit });
+      if (ids.length > 0) discarded += await discard(pool, organisationId, ids);
+    } while (ids.length === limit);
   }
+  return { discarded, hasMore: false };
+}
+
+/**
+ * The kinds to discard one after the other: as many together as one transaction can take. To find the oldest of all kinds, each
+ * transaction would read the next ids of each kind, and discard few of those it has read.
+ */
+async function kindsToDiscard(
+  pool: Pool,
+  organisationId: string,
+  { request_id, ...filter }: RejectionFilter,
+): Promise<readonly (readonly string[] | undefined)[]> {
+  if (filter.code === undefined && filter.field === undefined) return [undefined];
+  const kinds = await listKinds(pool, organisationId, filter);
+  if (request_id !== undefined) return [kinds.map(({ kind_id }) => kind_id)];
+  const groups: string[][] = [];
+  let room = 0;
+  for (const { kind_id, count } of kinds) {
+    if (count > room) {
+      groups.push([]);
+      room = limits.rejectionsPerDiscard;
+    }
+    groups.at(-1)?.push(kind_id);
+    room -= count;
+  }
+  return groups;
 }
 
 async function discard(pool: Pool, organisationId: string, ids: readonly string[]): Promise<number> {
-  return retryConflicts(() =>
-    inTransaction(pool, async (client, sendLast) => {
-      const gone = await deleteRejections(client, organisationId, ids);
-      // Others may have removed some; those still there must go.
-      const isWhole =
-        gone.size === ids.length || (await lockRejections(client, organisationId, ids)).size === 0;
-      if (!isWhole) throw new BeginAgain('a rejection was not removed');
-      const changes = new Map<string, number>();
-      for (const kindId of gone.values()) countChange(changes, kindId, -1);
-      sendLast((last) => addKindChanges(last, organisationId, changes));
-      return gone.size;
-    }),
-  );
+  return storeInTransaction(pool, async (client) => {
+    const gone = await deleteRejections(client, organisationId, ids);
+    // Others may have removed some; those still there must go.
+    const isWhole =
+      gone.size === ids.length || (await lockRejections(client, organisationId, ids)).size === 0;
+    if (!isWhole) throw new BeginAgain('a rejection was not removed');
+    const rejected = new Map<string, number>();
+    for (const kindId of gone.values()) countChange(rejected, kindId, -1);
+    return { result: gone.size, done: [{ organisationId, stored: null, rejected, receipt: null }] };
+  });
 }

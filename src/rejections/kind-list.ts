@@ -9,14 +9,16 @@ export type Problems = readonly {
 }[];
 
 /**
- * The kinds of rejections in a batch. There is one object per field and problem, so a kind is found by the identity of
- * its problems, not by their text. If the batch or the organisation (`isFull`) has too many kinds, later ones are
- * reduced to their first problem: otherwise records made to fail differently would each need their own kind.
+ * The kinds of rejections in a batch: one for all records with equal problems. Usually equal problems are one object, so
+ * their text is compared only the first time that an object occurs. If the batch or the organisation (`isFull`) has too many
+ * kinds, later ones are reduced to their first problem: otherwise records made to fail differently would each need their own
+ * kind.
  */
 export class KindList {
   readonly #type: string;
   readonly #isFull: boolean;
-  readonly #problems = new Map<Problems[number], number>();
+  readonly #numbers = new Map<Problems[number], number>();
+  readonly #numbersByText = new Map<string, number>();
   readonly #kinds = new Map<string, RejectionKind>();
 
   constructor(type: string, isFull: boolean) {
@@ -47,8 +49,12 @@ export class KindList {
   }
 
   #numberOf(problem: Problems[number]): number {
-    const number = this.#problems.get(problem) ?? this.#problems.size;
-    this.#problems.set(problem, number);
+    const known = this.#numbers.get(problem);
+    if (known !== undefined) return known;
+    const text = JSON.stringify([problem.field ?? '', problem.code, problem.message]);
+    const number = this.#numbersByText.get(text) ?? this.#numbersByText.size;
+    this.#numbersByText.set(text, number);
+    this.#numbers.set(problem, number);
     return number;
   }
 }

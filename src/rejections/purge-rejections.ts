@@ -1,8 +1,8 @@
+import { storeInTransaction } from '../bookkeeping/store.ts';
 import { limits } from '../limits.ts';
 import type { Client, Pool } from '../postgres/pool.ts';
-import { inTransaction, retryConflicts } from '../postgres/transactions.ts';
 import { firstUuid, uuidFloor } from '../registry/uuid-v7.ts';
-import { addKindChanges, countChange } from './rejection-kinds.ts';
+import { countChange } from './rejection-kinds.ts';
 
 /** Removes rejections of records that failed before a time, in bounded transactions. */
 export async function purgeRejections(pool: Pool, failedBefore: Date, stopping?: AbortSignal): Promise<void> {
@@ -42,15 +42,12 @@ async function purgeOrganisation(
 ): Promise<void> {
   let gone: number;
   do {
-    gone = await retryConflicts(() =>
-      inTransaction(pool, async (client, sendLast) => {
-        const kindIds = await removeSome(client, organisationId, oldest);
-        const changes = new Map<string, number>();
-        for (const kindId of kindIds) countChange(changes, kindId, -1);
-        sendLast((last) => addKindChanges(last, organisationId, changes));
-        return kindIds.length;
-      }),
-    );
+    gone = await storeInTransaction(pool, async (client) => {
+      const kindIds = await removeSome(client, organisationId, oldest);
+      const rejected = new Map<string, number>();
+      for (const kindId of kindIds) countChange(rejected, kindId, -1);
+      return { result: kindIds.length, done: [{ organisationId, stored: null, rejected, receipt: null }] };
+    });
   } while (gone === limits.purgeRowsMax && !stopping?.aborted);
 }
 

@@ -80,31 +80,8 @@ export async function hasAllKinds(client: Client, organisationId: string): Promi
   return rows[0]?.has_all === true;
 }
 
-/** The change in the number of rejections of each kind. */
-export type KindChanges = ReadonlyMap<string, number>;
-
 export function countChange(changes: Map<string, number>, kindId: string, difference: number): void {
   changes.set(kindId, (changes.get(kindId) ?? 0) + difference);
-}
-
-/** Stores the changes in the transaction that made them. */
-export async function addKindChanges(
-  client: Client,
-  organisationId: string,
-  changes: KindChanges,
-): Promise<void> {
-  const changed = [...changes].filter(([, rejections]) => rejections !== 0);
-  if (changed.length === 0) return;
-  const added = await client.query({
-    name: 'add rejection count changes',
-    text: `
-      insert into rejection_count_changes (organisation_id, kind_id, rejections)
-      select o.organisation_id, c.kind_id, c.rejections
-      from tenants o cross join unnest($2::uuid[], $3::bigint[]) as c(kind_id, rejections)
-      where o.organisation_id = $1`,
-    values: [organisationId, changed.map(([kindId]) => kindId), changed.map(([, rejections]) => rejections)],
-  });
-  expectRows(added, changed.length, 'differences to the counts of rejections');
 }
 
 export interface KindFilter {
@@ -120,7 +97,7 @@ export interface CountedKind extends RejectionKind {
 
 /** The kinds that have rejections, the most frequent first, with their counts. */
 export async function listKinds(
-  pool: Pool | Client,
+  pool: Pool,
   organisationId: string,
   { type, code, field }: KindFilter,
 ): Promise<CountedKind[]> {

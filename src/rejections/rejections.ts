@@ -38,7 +38,7 @@ export interface RejectionRange {
  * for a type that has none.
  */
 export async function listIds(
-  on: Pool | Client,
+  pool: Pool,
   organisationId: string,
   { type, request_id }: Pick<RejectionFilter, 'type' | 'request_id'>,
   kindIds: readonly string[] | undefined,
@@ -64,13 +64,15 @@ export async function listIds(
   else if (type !== undefined) from = next('type', `${add(type)}::text`);
   else from = 'rejections where organisation_id = $1 and rejection_id > $2';
   const text = `select rejection_id from ${from} order by rejection_id ${most}`;
-  const { rows } = await withoutSorting(on, (client) => client.query<{ rejection_id: string }>(text, values));
+  const { rows } = await withoutSorting(pool, (client) =>
+    client.query<{ rejection_id: string }>(text, values),
+  );
   return rows.map(({ rejection_id }) => rejection_id);
 }
 
 /** The kinds that match a filter; undefined if all do. */
 export async function kindIdsOf(
-  pool: Pool | Client,
+  pool: Pool,
   organisationId: string,
   { type, code, field }: RejectionFilter,
 ): Promise<string[] | undefined> {
@@ -85,7 +87,7 @@ export async function kindIdsOf(
 
 /** The rejections with these ids, in order, until their records exceed `bytesMax`. */
 export async function readRejections(
-  pool: Pool | Client,
+  pool: Pool,
   organisationId: string,
   ids: readonly string[],
   bytesMax: number,
@@ -198,6 +200,19 @@ export async function lockRejectionsOf(
     values: [organisationId, type, ...sent.arrays],
   });
   return rows;
+}
+
+/** The kinds of those rejections that exist. */
+export async function kindsOfRejections(
+  client: Client,
+  organisationId: string,
+  ids: readonly string[],
+): Promise<Map<string, string>> {
+  const { rows } = await client.query<{ rejection_id: string; kind_id: string }>({
+    text: 'select rejection_id, kind_id from rejections where organisation_id = $1 and rejection_id = any($2::uuid[])',
+    values: [organisationId, ids],
+  });
+  return new Map(rows.map(({ rejection_id, kind_id }) => [rejection_id, kind_id]));
 }
 
 /** Locks rejections until the transaction ends, in the order of their ids; returns those that exist. */

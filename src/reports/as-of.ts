@@ -1,12 +1,14 @@
 // reports/: what recommendations earn: counted step by step from the change log, and read. Defined in docs/recommendations.md.
 
 import { beforeTomorrow } from '../changes/change-log.ts';
+import { isoTime } from '../postgres/iso-time.ts';
 import type { Client } from '../postgres/pool.ts';
 import { timeOfUuidV7 } from '../registry/uuid-v7.ts';
 
 /**
- * Everything committed before this time is counted: the time of the oldest change that is not, or now. Null while what was
- * stored before there was a log, or was dropped from it uncounted, is not counted yet.
+ * Everything committed before this time is counted: the time of the oldest change that is not, or the start of the transaction,
+ * which is before its snapshot. Null while what was stored before there was a log, or was dropped from it uncounted, is not
+ * counted yet.
  */
 export async function asOf(client: Client, organisationId: string): Promise<string | null> {
   const oldest = (condition: string, order: string) => `
@@ -16,6 +18,7 @@ export async function asOf(client: Client, organisationId: string): Promise<stri
     is_walking: boolean;
     unnumbered: string | null;
     uncounted: string | null;
+    begun: string;
   }>(
     `select exists (
          select from report_progress
@@ -23,12 +26,13 @@ export async function asOf(client: Client, organisationId: string): Promise<stri
          or exists (
            select from change_counters where organisation_id = $1 and forgotten_number > coalesce(${counted}, 0)) as is_walking,
        ${oldest('number is null', 'change_id')} as unnumbered,
-       ${oldest(`number > coalesce(${counted}, 0)`, 'number')} as uncounted
+       ${oldest(`number > coalesce(${counted}, 0)`, 'number')} as uncounted,
+       ${isoTime('now()')} as begun
      from tenants where organisation_id = $1`,
     [organisationId],
   );
   const [state] = rows;
   if (!state || state.is_walking) return null;
   const [first] = [state.unnumbered, state.uncounted].filter((id) => id !== null).sort();
-  return first === undefined ? new Date().toISOString() : timeOfUuidV7(first);
+  return first === undefined ? state.begun : timeOfUuidV7(first);
 }

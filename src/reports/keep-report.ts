@@ -2,8 +2,14 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeTomorrow } from '../changes/change-log.ts';
 import type { Config } from '../config.ts';
 import { limits } from '../limits.ts';
-import type { Client, Pool } from '../postgres/pool.ts';
-import { BeginAgain, expectRows, inTransaction, retryConflicts } from '../postgres/transactions.ts';
+import { type Client, isLossOfWorker, isUnavailable, type Pool } from '../postgres/pool.ts';
+import {
+  BeginAgain,
+  CommitUnconfirmed,
+  expectRows,
+  inTransaction,
+  retryConflicts,
+} from '../postgres/transactions.ts';
 import { firstUuid } from '../registry/uuid-v7.ts';
 import { type Changed, countChanges } from './count-changes.ts';
 import { organisationsWithReport } from './report-switch.ts';
@@ -25,7 +31,7 @@ interface Failing {
 /**
  * Counts changes of all organisations whose report is on, a step of each in turn, until nothing is left or the time is up; the
  * next run continues. While the process is busy it counts little: the report may be late, requests may not. An organisation
- * whose step fails pauses, is served after all others from then on, and continues with smaller steps: a step is slow if one
+ * whose step fails pauses, and continues with smaller steps, of which one follows each turn of all others: a step is slow if one
  * recommendation or student has very many interactions.
  */
 export class ReportKeeper {
@@ -51,10 +57,14 @@ export class ReportKeeper {
       return stopping?.aborted === true || performance.now() > startMs + msMax;
     };
     const failures: unknown[] = [];
-    const isFailing = (one: string) => this.#failing.has(one);
-    for (const group of [waiting.filter((one) => !isFailing(one)), waiting.filter(isFailing)])
-      for (let left = group; left.length > 0 && !isOver(); )
-        left = await this.#stepOfEach(left, isBusy, isOver, failures);
+    const failing = waiting.filter((one) => this.#failing.has(one));
+    let healthy = waiting.filter((one) => !this.#failing.has(one));
+    while (healthy.length + failing.length > 0 && !isOver()) {
+      healthy = await this.#stepOfEach(healthy, isBusy, isOver, failures);
+      // Even if the time is up: otherwise a backlog of the others would keep all that have failed once from being counted.
+      const next = failing.splice(0, 1);
+      failing.push(...(await this.#stepOfEach(next, isBusy, () => stopping?.aborted === true, failures)));
+    }
     if (failures.length > 0) throw failures[0];
   }
 
@@ -75,6 +85,7 @@ export class ReportKeeper {
         if (taken === size) this.#noteSuccess(organisationId, size);
       } catch (error) {
         this.#noteFailure(organisationId, taken);
+        if (isAway(error)) throw error;
         failures.push(error);
       }
     }
@@ -96,6 +107,16 @@ export class ReportKeeper {
     const smaller = Math.max(Math.trunc(size / 5), limits.reportIdsPerStepMin);
     this.#failing.set(organisationId, { pauseMs, untilMs: performance.now() + pauseMs, size: smaller });
   }
+}
+
+/**
+ * Whether the database is away, so that a step of any other organisation would fail as well. A step that took too long or too much
+ * memory, or whose Citus worker is away, says nothing about the others.
+ */
+function isAway(error: unknown): boolean {
+  const { code } = error as { code?: unknown };
+  if (error instanceof CommitUnconfirmed) return isAway(error.cause);
+  return isUnavailable(error) && !isLossOfWorker(error) && !/^(57014|25P0|53|58)/.test(String(code));
 }
 
 /** Returns a function that tells whether the process is busy: how much CPU it took since the last look, all threads together. */
@@ -203,7 +224,7 @@ interface Step {
 
 /**
  * A walk through the tables runs to its end before the log is read. Behind the log, an organisation that uploads steadily would
- * never finish it; begun anew whenever a day of the log is dropped, neither.
+ * never finish it, nor would it if it started again whenever a day of the log is dropped.
  */
 async function nextStep(
   client: Client,

@@ -1,9 +1,9 @@
 import { RequestError } from '../errors.ts';
+import type { CursorSigner } from '../keys/signed-cursors.ts';
 import { limits } from '../limits.ts';
 import type { Client, Pool } from '../postgres/pool.ts';
 import { inTransaction } from '../postgres/transactions.ts';
 import { date, type Field, integer, oneOf, optional, type Scalar, text } from '../registry/fields.ts';
-import type { CursorSigner } from '../signed-cursors.ts';
 import { asOf } from './as-of.ts';
 import {
   correlation,

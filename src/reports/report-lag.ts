@@ -1,22 +1,32 @@
 import { beforeTomorrow } from '../changes/change-log.ts';
+import type { Config } from '../config.ts';
 import type { Pool } from '../postgres/pool.ts';
 import { msOfUuidV7 } from '../registry/uuid-v7.ts';
 import { organisationsWithReport } from './report-switch.ts';
 
 /**
  * The age of the oldest change in the log that no report has counted, over all organisations whose report is on; 0 if all are
- * counted. Numbers have no gaps, so the oldest one of an organisation is found by its number.
+ * counted. Numbers have no gaps, so the oldest one of an organisation is found by its number. A report walks through the tables
+ * because changes were dropped from the log uncounted, so it lacks some that are at least as old as the log is long.
  */
-export async function reportLagMs(pool: Pool): Promise<number> {
-  const { rows } = await pool.query<{ oldest: string | null }>(
-    `select min(u.change_id::text) as oldest
+export async function reportLagMs(
+  pool: Pool,
+  { changesKeptDays }: Pick<Config, 'changesKeptDays'>,
+): Promise<number> {
+  const { rows } = await pool.query<{ oldest: string | null; is_walking: boolean | null }>(
+    `select min(u.change_id::text) as oldest,
+       bool_or(c.forgotten_number > coalesce(p.number, 0) or p.interactions_after is not null or p.transactions_after is not null)
+         as is_walking
      from change_counters c
      left join report_progress p on p.organisation_id = c.organisation_id
-     join changes u on u.organisation_id = c.organisation_id
+     left join changes u on u.organisation_id = c.organisation_id
        and u.number = greatest(coalesce(p.number, 0), c.forgotten_number) + 1 and u.${beforeTomorrow()}
      where c.organisation_id = any ($1::uuid[])`,
     [await organisationsWithReport(pool)],
   );
-  const oldest = rows[0]?.oldest;
-  return oldest ? Math.max(0, Date.now() - msOfUuidV7(oldest)) : 0;
+  const { oldest, is_walking } = rows[0] ?? {};
+  return Math.max(
+    oldest ? Date.now() - msOfUuidV7(oldest) : 0,
+    is_walking ? changesKeptDays * 24 * 3_600_000 : 0,
+  );
 }

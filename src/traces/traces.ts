@@ -13,11 +13,11 @@ import {
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http';
 import { detectResources, envDetector, resourceFromAttributes } from '@opentelemetry/resources';
 import {
+  AlwaysOnSampler,
   BasicTracerProvider,
   BatchSpanProcessor,
   ParentBasedSampler,
   type SpanExporter,
-  TraceIdRatioBasedSampler,
 } from '@opentelemetry/sdk-trace-base';
 import { RequestError } from '../errors.ts';
 import { limits } from '../limits.ts';
@@ -61,13 +61,14 @@ export class Traces {
   readonly #current = new AsyncLocalStorage<Context | undefined>();
   readonly #provider: BasicTracerProvider;
   readonly #tracer: Tracer;
+  readonly #hasSampler: boolean;
 
   constructor({ version, hasSampler, onExport }: TracesOptions) {
     const own = resourceFromAttributes({ 'service.name': 'intake-server', 'service.version': version });
-    const root = new TraceIdRatioBasedSampler(limits.tracedRatio);
+    this.#hasSampler = hasSampler;
     this.#provider = new BasicTracerProvider({
       resource: own.merge(detectResources({ detectors: [envDetector] })),
-      ...(!hasSampler && { sampler: new ParentBasedSampler({ root }) }),
+      ...(!hasSampler && { sampler: new ParentBasedSampler({ root: new AlwaysOnSampler() }) }),
       spanProcessors: [new BatchSpanProcessor(telling(new OTLPTraceExporter(), onExport))],
     });
     this.#tracer = this.#provider.getTracer('intake-server');
@@ -75,15 +76,18 @@ export class Traces {
 
   /**
    * The span of a request that was admitted or refused just now, as a child of the caller's span if there is one. Pass
-   * `traceparent` only if the key was valid: its flag, and with some samplers its trace id, decide what is exported.
+   * `traceparent` only if the key was valid: its flag, and with some samplers its trace id, decide what is exported. Of the
+   * other requests only a share is traced; the library would make a span for each to find that out, which is most of what
+   * tracing costs an interaction.
    */
   beginRequest(
     name: string,
     traceparent: string | string[] | undefined,
     attributes: Attributes,
     began: Began,
-  ): RequestTrace {
+  ): RequestTrace | undefined {
     const caller = callerOf(traceparent);
+    if (!caller && !this.#hasSampler && Math.random() >= limits.tracedRatio) return undefined;
     const parent = caller ? trace.setSpanContext(ROOT_CONTEXT, caller) : ROOT_CONTEXT;
     const options = { kind: SpanKind.SERVER, attributes, startTime: began.epochMs };
     const span = this.#tracer.startSpan(name, options, parent);

@@ -40,6 +40,7 @@ interface BatchReport {
   readonly start: number;
   readonly outcomes: readonly Outcome[];
   readonly warnings: readonly Warning[];
+  readonly interactionIds?: readonly (string | null)[] | undefined;
   /** Why the whole batch was not stored, if it was not. */
   readonly broken: BatchProblem | undefined;
 }
@@ -80,6 +81,7 @@ export function batchAnswer(report: BatchReport): BatchAnswer {
       errors,
       stale,
       warnings: report.warnings,
+      ...(report.interactionIds && { interaction_ids: report.interactionIds }),
     },
   };
 }

@@ -1,26 +1,21 @@
 import { randomUUIDv7 } from 'node:crypto';
-import { addChange } from '../changes/add-change.ts';
+import type { ReceiptHead } from '../bookkeeping/receipt-entry.ts';
+import { storeInTransaction, type Work } from '../bookkeeping/store.ts';
 import { RequestError } from '../errors.ts';
+import type { CursorSigner } from '../keys/signed-cursors.ts';
 import { limits } from '../limits.ts';
 import { type Client, isUnavailable, type Pool } from '../postgres/pool.ts';
-import { CommitUnconfirmed, inTransaction, retryConflicts } from '../postgres/transactions.ts';
-import { addToReceipt, type ReceiptHead } from '../receipts/receipts.ts';
-import { addCountChange } from '../records/record-counts.ts';
+import { CommitUnconfirmed } from '../postgres/transactions.ts';
 import { type Field, optional, text } from '../registry/fields.ts';
 import { sentReferencesOf, type UploadType, uploadTypes } from '../registry/upload-types.ts';
 import { firstUuid } from '../registry/uuid-v7.ts';
 import { countRejections } from '../rejections/find-rejections.ts';
 import { KindList } from '../rejections/kind-list.ts';
-import {
-  addKindChanges,
-  countChange,
-  hasAllKinds,
-  listKinds,
-  storeKinds,
-} from '../rejections/rejection-kinds.ts';
+import { countChange, hasAllKinds, listKinds, storeKinds } from '../rejections/rejection-kinds.ts';
 import {
   changeKinds,
   deleteLocked,
+  kindsOfRejections,
   listIds,
   lockRejections,
   type RejectionFilter,
@@ -29,13 +24,12 @@ import {
   type StoredRejection,
   typesRejected,
 } from '../rejections/rejections.ts';
-import type { CursorSigner } from '../signed-cursors.ts';
 import { batchAnswer, type WrittenBatch } from './answer.ts';
 import { notStored, type Outcome, outcomeUnknownOf } from './outcome.ts';
 import type { CheckedBatch } from './read/batch-builder.ts';
 import type { UploadChecker } from './read/upload-checker.ts';
 import { enterBatch, waitForTurn } from './store/batch-locks.ts';
-import { additionOf, changeOf, storeChecked } from './store/commit-batch.ts';
+import { additionOf, storeChecked, storedOf } from './store/commit-batch.ts';
 import { outcomesOf } from './store/store-batch.ts';
 import type { KnownReferences } from './store/store-interactions.ts';
 
@@ -145,6 +139,7 @@ class ReplayRun {
   readonly #replay: Replay;
   readonly #deadlineMs = performance.now() + limits.replayMs;
   #received = 0;
+  #batchMax: number = limits.recordsPerBatch;
 
   constructor(parts: ReplayParts, replay: Replay) {
     this.#parts = parts;
@@ -177,44 +172,46 @@ class ReplayRun {
   }
 
   /**
-   * Replays the next batch and returns the last id tried. An upload may remove one of the rejections before the batch
-   * commits; the batch is then retried with half as many.
+   * Replays the next batch and returns the last id tried. The records are read and checked before the transaction: it would
+   * hold its locks while the check waits for a thread. If one of the rejections has changed by then, the batch is read again,
+   * half as large. Batches grow again when one has succeeded at once.
    */
   async #replayNext(type: UploadType, after: string): Promise<string | 'busy' | undefined> {
-    const most = Math.min(limits.rejectionsPerReplayMax - this.#received, limits.recordsPerBatch);
-    for (let limit = most; ; limit = Math.ceil(limit / 2)) {
+    const { organisationId, filter } = this.#replay;
+    for (let attempt = 1; ; attempt++) {
+      const limit = Math.min(limits.rejectionsPerReplayMax - this.#received, this.#batchMax);
       try {
-        return await retryConflicts((attempt) => this.#replayBatch(type, after, limit, attempt));
+        const range = { after, limit };
+        const found = await listReplayable(this.#parts.pool, organisationId, { ...filter, type }, range);
+        const rejections = found.filter(({ record }) => record !== null);
+        if (rejections.length > 0)
+          await this.#storeBatch(type, rejections, await this.#check(type, rejections));
+        if (attempt === 1) this.#batchMax = Math.min(2 * this.#batchMax, limits.recordsPerBatch);
+        return found.at(-1)?.rejection_id;
       } catch (error) {
-        if (!(error instanceof LeftMeanwhile) || limit === 1) throw error;
+        if (error instanceof Busy) return 'busy';
+        if (!(error instanceof ChangedMeanwhile)) throw error;
+        if (performance.now() > this.#deadlineMs) return 'busy';
+        this.#batchMax = Math.ceil(limit / 2);
       }
     }
   }
 
-  async #replayBatch(
+  async #storeBatch(
     type: UploadType,
-    after: string,
-    limit: number,
-    attempt: number,
-  ): Promise<string | 'busy' | undefined> {
-    const { organisationId, requestId, startedMs, filter } = this.#replay;
-    const made = await inTransaction(this.#parts.pool, async (client, sendLast) => {
+    rejections: readonly StoredRejection[],
+    checked: CheckedBatch,
+  ): Promise<void> {
+    const { organisationId, requestId, startedMs } = this.#replay;
+    const store = async (client: Client, attempt: number): Promise<Work<ReplayedBatch>> => {
       if (!(await waitForTurn(client, organisationId, type))) throw new Busy();
       await enterBatch(client, attempt, organisationId, type);
-      const found = await listReplayable(client, organisationId, { ...filter, type }, { after, limit });
-      const last = found.at(-1)?.rejection_id;
-      if (last === undefined) return undefined;
-      const rejections = found.filter(({ record }) => record !== null);
-      if (rejections.length === 0) return { batch: undefined, last };
-      const checked = await this.#check(type, rejections);
+      await expectUnchanged(client, organisationId, rejections);
       const ids = rejections.map(({ record_id }) => record_id);
       const { references } = this.#parts;
       const stored = await storeChecked(client, organisationId, type, checked, references, ids);
       const outcomes = outcomesOf(checked, (row) => stored.outcomes[row] as Outcome);
       const rejected = await settle(client, organisationId, type, rejections, outcomes);
-      sendLast((end) => addKindChanges(end, organisationId, rejected));
-      const { changed } = stored;
-      if (changed.count > 0) sendLast((end) => addChange(end, { organisationId, type, ...changed }));
       const answer = batchAnswer({
         number: this.batches.length + 1,
         batchId: randomUUIDv7(),
@@ -223,25 +220,21 @@ class ReplayRun {
         start: this.#received,
         outcomes,
         warnings: checked.warnings,
+        interactionIds: stored.interactionIds,
         broken: undefined,
       });
-      const change = changeOf(type, checked, stored.outcomes, answer);
-      sendLast((end) => addCountChange(end, { organisationId, type, ...change }));
-      const added = additionOf(startedMs, answer);
-      for (const statement of addToReceipt(headOf(this.#replay, type, answer.batch), added))
-        sendLast(statement);
-      const batch = { status: answer.status, text: added.answer, type, counts: answer.data.counts };
-      return { batch, last };
-    }).catch((error: unknown) => {
-      if (error instanceof Busy) return 'busy' as const;
-      throw error;
-    });
-    if (made === undefined || made === 'busy') return made;
-    if (made.batch) {
-      this.batches.push(made.batch);
-      this.#received += made.batch.counts.received;
-    }
-    return made.last;
+      const receipt = {
+        head: headOf(this.#replay, type, answer.batch),
+        added: additionOf(startedMs, answer),
+      };
+      return {
+        result: { status: answer.status, text: receipt.added.answer, type, counts: answer.data.counts },
+        done: [{ organisationId, stored: storedOf(type, checked, stored, answer), rejected, receipt }],
+      };
+    };
+    const batch = await storeInTransaction(this.#parts.pool, store);
+    this.batches.push(batch);
+    this.#received += batch.counts.received;
   }
 
   /** Checks the records as an upload would: the same limits, and a worker thread if there are many. */
@@ -276,25 +269,40 @@ class ReplayRun {
 /** Another replay of the type is running and does not finish its batch. */
 class Busy extends Error {}
 
-/** An upload stored one of the records meanwhile, or a client discarded it: this replay must not store it. */
-class LeftMeanwhile extends Error {}
+/** An upload or another replay stored one of the records meanwhile, or a client discarded it: this replay must not store it. */
+class ChangedMeanwhile extends Error {}
 
 /** Records with these codes are not kept, so they cannot be replayed. */
 const notKept: readonly string[] = ['record_too_large', 'nested_too_deeply'];
 
 /** The next rejections that can be replayed, up to `limit` or a total size in bytes. */
 async function listReplayable(
-  client: Client,
+  pool: Pool,
   organisationId: string,
   filter: RejectionFilter,
   range: RejectionRange,
 ): Promise<StoredRejection[]> {
-  const kinds = await listKinds(client, organisationId, filter);
+  const kinds = await listKinds(pool, organisationId, filter);
   const kindIds = kinds
     .filter(({ codes }) => !notKept.includes(codes[0] ?? ''))
     .map(({ kind_id }) => kind_id);
-  const ids = await listIds(client, organisationId, filter, kindIds, range);
-  return readRejections(client, organisationId, ids, limits.replayBatchBytesMax);
+  const ids = await listIds(pool, organisationId, filter, kindIds, range);
+  const found = await readRejections(pool, organisationId, ids, limits.replayBatchBytesMax);
+  // An empty result would mean that nothing is left to replay.
+  if (found.length === 0 && ids.length > 0) throw new ChangedMeanwhile();
+  return found;
+}
+
+/** Replays take turns, so after this no other replay changes these rejections; what leaves otherwise, `settle` notices. */
+async function expectUnchanged(
+  client: Client,
+  organisationId: string,
+  rejections: readonly StoredRejection[],
+): Promise<void> {
+  const ids = rejections.map(({ rejection_id }) => rejection_id);
+  const kinds = await kindsOfRejections(client, organisationId, ids);
+  if (rejections.some(({ rejection_id, kind_id }) => kinds.get(rejection_id) !== kind_id))
+    throw new ChangedMeanwhile();
 }
 
 /**
@@ -323,7 +331,7 @@ async function settle(
     tried.map(({ id }) => id),
   );
   const leaving = tried.filter(({ newKind }) => newKind === null);
-  if (leaving.some(({ id }) => !there.has(id))) throw new LeftMeanwhile();
+  if (leaving.some(({ id }) => !there.has(id))) throw new ChangedMeanwhile();
   const changed = tried.filter(({ id, newKind }) => newKind !== null && there.has(id));
   for (const { kind, newKind } of [...leaving, ...changed]) {
     countChange(changes, kind, -1);

@@ -170,8 +170,12 @@ describe('changing one', () => {
     const suspended = (await patch(admin, `${path}/paused`, { suspended: true })).body;
     expect(Math.abs(Date.parse(suspended.suspended_at) - Date.now())).toBeLessThan(60_000);
     await expect.poll(status).toBe(403);
-    // It has been suspended since the first time.
+    // It has been suspended since the first time, and no other change resumes it.
     expect((await patch(admin, `${path}/paused`, { suspended: true })).body).toEqual(suspended);
+    expect((await patch(admin, `${path}/paused`, { name: 'Paused' })).body).toEqual({
+      ...suspended,
+      name: 'Paused',
+    });
     expect((await patch(admin, `${path}/paused`, { suspended: false })).body.suspended_at).toBeNull();
     await expect.poll(status).toBe(200);
   });

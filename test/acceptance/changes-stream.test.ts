@@ -23,14 +23,40 @@ beforeEach(async () => {
 const follow = (after?: string) =>
   followFeed(server.url, key, { ...(after !== undefined && { after }), signal: ending.signal });
 
+/** The next line that is a change, past heartbeats. */
+async function nextChange(lines: ReturnType<typeof followFeed>) {
+  for (;;) {
+    const { value, done } = await lines.next();
+    if (done || value.type !== undefined) return value;
+  }
+}
+
 it('a stream begins with what there is, and goes on with what comes', async () => {
   const tags = many(3, () => newTag());
   await api.upload('tags', tags.slice(0, 2));
   const lines = follow();
-  const next = async () => (await lines.next()).value;
+  const next = () => nextChange(lines);
   expect([await next(), await next()]).toMatchObject(tags.slice(0, 2).map(({ tag_id: id }) => ({ id })));
   await api.upload('tags', tags.slice(2));
   expect(await next()).toMatchObject({ type: 'tags', id: tags[2]!.tag_id, deleted: false, record: tags[2] });
+});
+
+it('streams of two organisations that are open at the same time each have only their own changes', async () => {
+  const otherKey = await server.createKey(`other-${randomUUID().slice(0, 8)}`);
+  const readers = [
+    { to: api, lines: follow() },
+    {
+      to: apiOf(server.url, otherKey),
+      lines: followFeed(server.url, otherKey, { signal: ending.signal }),
+    },
+  ];
+  // The first round is uploaded before the streams open, the second while both are open.
+  for (let round = 0; round < 2; round++) {
+    const sent = readers.map(() => newTag());
+    for (const [at, { to }] of readers.entries()) await to.upload('tags', [sent[at]]);
+    for (const [at, { lines }] of readers.entries())
+      expect(await nextChange(lines)).toMatchObject({ id: sent[at]!.tag_id, record: sent[at] });
+  }
 });
 
 it('a stream that has nothing to tell gives its cursor at once, and whoever is cut off goes on from there', async () => {

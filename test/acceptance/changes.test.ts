@@ -151,7 +151,9 @@ describe('a cursor', () => {
 
   it('that is beyond the last change is too old: the database was restored', async () => {
     await api.upload('tags', [newTag()]);
-    const beyond = feedCursor(await signerOf(server.databaseUrl, slug, 'feed'), { number: 900 });
+    const beyond = feedCursor(await signerOf(server.databaseUrl, server.slugOf(slug), 'feed'), {
+      number: 900,
+    });
     const { status, body } = await api.get(`/v1/changes?after=${beyond}`);
     expect([status, body.code]).toEqual([410, 'cursor_too_old']);
     expect(body.message).toMatch(/export/);

@@ -8,6 +8,7 @@ import { type Answer, type Api, apiOf } from '../support/api.ts';
 import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
 import { createTestDatabase } from '../support/database.ts';
 import { expectError } from '../support/expect-error.ts';
+import { loseCommit, loseFlush } from '../support/lose-commit.ts';
 import { expectReady } from '../support/ready.ts';
 import { runCommand } from '../support/run-command.ts';
 import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
@@ -55,7 +56,6 @@ async function startServer(env: Record<string, string> = {}) {
 
 const newTag = () => ({ tag_id: randomUUID(), name: 'vegan' });
 const newTags = (count: number) => Array.from({ length: count }, newTag);
-const saysCommit = (bytes: Buffer) => bytes.includes('commit\0');
 /**
  * The first statement of a batch, by its name, or, where no statement has one, by its text. By BEGIN it could not be told
  * from what maintenance does.
@@ -212,17 +212,30 @@ const countsOf = (body: { batches: { data: { counts: Record<string, number> } }[
   body.batches.map(({ data }) => data.counts[kind]);
 
 describe('a COMMIT whose answer is lost', () => {
-  /** The commit is carried out and its answer kept back, or it is lost on the way there. Once. */
-  function loseCommit(arrives: boolean) {
-    let lost = false;
-    proxy.watch((bytes, link) => {
-      if (lost || !saysCommit(bytes)) return true;
-      lost = true;
-      if (arrives) link.muteDatabase((said) => said.includes('COMMIT\0') && link.cut());
-      else link.cut();
-      return arrives;
-    });
-  }
+  const lines = { accept: 'application/x-ndjson' };
+  const failing = { tag_id: 'no id' };
+  it.each([
+    ['reads a page of changes', newTag, () => api.get('/v1/changes'), 1],
+    ['exports', newTag, () => api.get('/v1/data/tags', lines), 1],
+    // The first COMMIT ends the search for the rejections.
+    ['discards rejections', () => failing, () => api.send('/v1/rejections', { method: 'DELETE' }), 2],
+  ])('23a: is 503 for a request that %s', async (_what, record, ask, nth) => {
+    for (const arrives of [true, false]) {
+      let answer: Answer;
+      let isLost: () => boolean;
+      // Maintenance may have numbered the change first; then the read has nothing to commit.
+      do {
+        proxy.unwatch();
+        await api.upload('tags', [record()]);
+        isLost = loseCommit(proxy, nth, arrives);
+        answer = await ask();
+      } while (!isLost());
+      expectError(answer, 503);
+      expect(answer.body.code).toBe('database_unavailable');
+      expect(answer.body.message).not.toMatch(/stored/);
+      expect(Number(answer.headers.get('retry-after'))).toBeGreaterThan(0);
+    }
+  });
 
   it.each([
     ['was carried out', true],
@@ -231,7 +244,7 @@ describe('a COMMIT whose answer is lost', () => {
     '23: an upload whose COMMIT %s is 500 outcome_unknown; sent again, every record is stored once',
     async (_what, arrives) => {
       const tags = newTags(100);
-      loseCommit(arrives);
+      loseCommit(proxy, 1, arrives);
       const { status, headers, body } = await api.upload('tags', tags);
       expect(status).toBe(500);
       expect(Number(headers.get('retry-after'))).toBeGreaterThan(0);
@@ -255,7 +268,7 @@ describe('a COMMIT whose answer is lost', () => {
 
   it('23: the batches after it go on, and the whole is 207', async () => {
     const tags = newTags(2_000);
-    loseCommit(true);
+    loseCommit(proxy, 1, true);
     const { status, headers, body } = await api.upload('tags', tags);
     expect(status).toBe(207);
     expect(headers.has('retry-after')).toBe(true);
@@ -267,11 +280,11 @@ describe('a COMMIT whose answer is lost', () => {
     ['was carried out', true],
     ['never arrived', false],
   ])(
-    '34: an interaction whose COMMIT %s is 500; sent again with its key, it is stored once',
+    '34: an interaction whose commit %s is 500; sent again with its key, it is stored once',
     async (_what, arrives) => {
       const interaction = await newInteraction();
       const headers = { 'idempotency-key': randomUUID() };
-      loseCommit(arrives);
+      loseFlush(proxy, arrives);
       const lost = await api.post('/user-interactions', interaction, headers);
       expectError(lost, 500);
       expect(lost.body.message).toMatch(/may or may not/);
@@ -284,12 +297,7 @@ describe('a COMMIT whose answer is lost', () => {
 
   it('34: an interaction without a key whose answer is lost is 500, never a failure told as a fact', async () => {
     const interaction = await newInteraction();
-    proxy.watch((bytes, link) => {
-      // By its name, or, where no statement has one, by its text.
-      if (/insert (interactions|into interactions)/.test(bytes.toString('latin1')))
-        link.muteDatabase(() => link.cut());
-      return true;
-    });
+    loseFlush(proxy, true);
     const lost = await api.post('/user-interactions', interaction);
     expectError(lost, 500);
     expect(lost.body.message).toMatch(/may or may not/);

@@ -180,8 +180,9 @@ describe('another upload with the same key', () => {
   });
 
   it('26a: with the same body for another type is 422, and writes nothing', async () => {
-    const idempotencyKey = randomUUID();
-    const record = { tag_id: randomUUID(), keyword_id: randomUUID(), name: 'vegan' };
+    const [id, idempotencyKey] = [randomUUID(), randomUUID()];
+    // Tags and keywords have the same columns: with the same id too, only the type differs.
+    const record = { tag_id: id, keyword_id: id, name: 'vegan' };
     const first = await upload([record], idempotencyKey);
     expect(first.status).toBe(200);
     const before = await everyRowOf(directUrl);

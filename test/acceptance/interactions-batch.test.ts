@@ -7,6 +7,7 @@ import { allPages } from '../support/all-pages.ts';
 import { type Answer, type Api, apiOf } from '../support/api.ts';
 import { type SharedServer, sharedServer } from '../support/built-server.ts';
 import { expectError } from '../support/expect-error.ts';
+import { many } from '../support/new-records.ts';
 import { listRejections } from '../support/rejections.ts';
 
 /** Interactions in batches: rows 100 and 101. */
@@ -82,6 +83,29 @@ describe('a batch', () => {
     expect(receipt.body.batches).toEqual(body.batches);
     const { body: list } = await api.get('/v1/requests?type=interactions&status=207');
     expect(list.requests.map((one: { request_id: string }) => one.request_id)).toContain(body.request_id);
+  });
+
+  it('100: names the id of each that is stored, in the order sent, and again to a retry and on the receipt', async () => {
+    const one = await organisation('named');
+    const records = Array.from({ length: 1_003 }, (_, at) => short({ event_timestamp: at + 1 }));
+    records[1] = short({ item_id: randomUUID(), event_timestamp: 2 });
+    records[1_001] = short({ item_type: 'PLACE', event_timestamp: 1_002 });
+    const key = { 'idempotency-key': 'named' };
+    const { body } = await send(records, one, key);
+    const ids = body.batches.flatMap((batch: Answer['body']) => batch.data.interaction_ids);
+    expect(ids).toHaveLength(1_003);
+    expect([ids[1], ids[1_001]]).toEqual([null, null]);
+    const times = new Map((await stored(one)).map((each) => [each.interaction_id, each.event_timestamp]));
+    expect(times.size).toBe(1_001);
+    for (const [at, id] of ids.entries()) if (id !== null) expect(times.get(id), `${at}`).toBe(at + 1);
+    expect((await send(records, one, key)).body).toEqual(body);
+    const receipt = await one.get(`/v1/requests/${body.request_id}`);
+    expect(receipt.body.batches).toEqual(body.batches);
+    const rehearsed = await one.post(`${path}?dry_run=true`, { records: [short()] });
+    expect(dataOf(rehearsed)).not.toHaveProperty('interaction_ids');
+    expect(await one.batch('tags', [{ tag_id: randomUUID(), name: 'a' }])).not.toHaveProperty(
+      'interaction_ids',
+    );
   });
 
   it('100: may come one a line', async () => {
@@ -161,6 +185,14 @@ describe('a batch', () => {
     ]);
     expect(await listRejections(one, { type: 'interactions' })).toHaveLength(6);
     expect(await stored(one)).toHaveLength(1);
+  });
+
+  it('100: stores the good ones when several fail in the same way for the first time', async () => {
+    const fresh = await organisation('fresh');
+    const sent = await send([short(), ...many(2, () => short({ event_timestamp: true }))], fresh);
+    expect(sent.status, JSON.stringify(sent.body)).toBe(207);
+    expect(dataOf(sent).counts).toMatchObject({ received: 3, created: 1, failed: 2 });
+    expect(await listRejections(fresh)).toHaveLength(2);
   });
 
   it('100: names unknown fields in its warnings', async () => {

@@ -256,3 +256,37 @@ describe('parameters', () => {
     },
   );
 });
+
+it('33: event_time is the instant of the event in UTC, in every answer that has the interaction', async () => {
+  const one = apiOf(server.url, await server.createKey('instants'));
+  await one.batch('tags', [{ tag_id: tag, name: 'vegan' }]);
+  const times: [number | string, string][] = [
+    [1_700_000_000, '2023-11-14T22:13:20.000000Z'],
+    [1_700_000_000_123, '2023-11-14T22:13:20.123000Z'],
+    ['2019-03-14T09:26:53.1234567+02:00', '2019-03-14T07:26:53.123456Z'],
+    ['0001-01-01t00:00', '0001-01-01T00:00:00.000000Z'],
+  ];
+  const records = times.map(([event_timestamp]) => ({
+    interaction_type: 'SHARE',
+    item_type: 'TAG',
+    item_id: tag,
+    event_timestamp,
+  }));
+  const expected = times.map(([event_timestamp, event_time]) => ({ event_timestamp, event_time }));
+  const key = { 'idempotency-key': randomUUID() };
+  const first = await one.post('/user-interactions', records[0]!, key);
+  expect(first.body).toMatchObject(expected[0]!);
+  expect((await one.post('/user-interactions', records[0]!, key)).body).toEqual(first.body);
+  expect((await one.get(`/user-interactions/${first.body.interaction_id}`)).body).toEqual(first.body);
+  await one.post('/user-interactions/batch', { records: records.slice(1) });
+  expect((await list({}, one)).body.interactions.toReversed()).toMatchObject(expected);
+  const headers = { accept: 'application/x-ndjson' };
+  const exported: string = (await one.get('/user-interactions', headers)).body;
+  const lines = exported
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line));
+  expect(lines.toReversed()).toMatchObject(expected);
+  const { changes } = (await one.get('/v1/changes?types=interactions')).body;
+  expect(changes.map((change: { record: object }) => change.record)).toMatchObject(expected);
+});

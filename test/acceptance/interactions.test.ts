@@ -86,7 +86,8 @@ describe('the created object', () => {
     const { status, headers, body } = await api.post('/user-interactions', sent);
     expect(status).toBe(201);
     expect(headers.get('content-type')).toMatch(/^application\/json/);
-    const { interaction_id, created, ...fields } = body;
+    const { interaction_id, event_time, created, ...fields } = body;
+    expect(event_time).toBe('2023-11-14T22:13:20.000000Z');
     expect(interaction_id).toMatch(uuidV7);
     expect(fields).toEqual(sent);
     expect(new Date(created).toISOString()).toBe(created);
@@ -107,6 +108,7 @@ describe('the created object', () => {
       platform: null,
       source: null,
       recommendation_id: null,
+      event_time: '2026-03-14T09:26:53.000000Z',
       created: expect.any(String),
     });
   });

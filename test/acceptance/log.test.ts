@@ -1,11 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { gzipSync } from 'node:zlib';
+import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Api, apiOf } from '../support/api.ts';
 import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
 import { createTestDatabase } from '../support/database.ts';
 import { uuidV7 } from '../support/expect-error.ts';
 import { many, newShop, newTransaction } from '../support/new-records.ts';
+import { countWaiting } from '../support/query-database.ts';
 import { rawPost, sendRaw } from '../support/raw-http.ts';
 import { expectReady } from '../support/ready.ts';
 import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
@@ -129,6 +131,48 @@ describe('a request', () => {
       operation_id: 'list-interactions',
       status: 200,
     });
+  });
+
+  it('that records an interaction has a line once in so many, unless it fails or takes long', async () => {
+    const sampled = await startBuiltServer({
+      DATABASE_URL: server.databaseUrl,
+      LOG_INTERACTIONS_ONE_IN: '4',
+    });
+    const own = apiOf(sampled.url, key);
+    const shop = newShop();
+    await own.upload('shops', [shop]);
+    const share = { interaction_type: 'SHARE', item_type: 'SHOP', item_id: shop.shop_id, event_timestamp: 1 };
+    const recorded = [];
+    for (const _ of many(8, () => 0)) recorded.push(await own.post('/user-interactions', share));
+    expect(recorded.map(({ status }) => status)).toEqual(Array(8).fill(201));
+    const failed = await own.post('/user-interactions', { ...share, item_id: randomUUID() });
+    expect(await lineOf(sampled, failed.headers)).toMatchObject({ status: 400, code: 'invalid_request' });
+    // One whose key is held by another transaction waits until that ends.
+    const holder = new pg.Client({ connectionString: server.databaseUrl });
+    await holder.connect();
+    await holder.query('begin');
+    await holder.query(
+      `insert into interaction_idempotency_keys (organisation_id, idempotency_key, body_sha256, interaction_id, claimed_at)
+       values ($1, 'held', '', gen_random_uuid(), now())`,
+      [organisationId],
+    );
+    const waiting = own.post('/user-interactions', share, { 'idempotency-key': 'held' });
+    await expect.poll(() => countWaiting(server.databaseUrl), { timeout: 30_000 }).toBe(1);
+    await holder.query('select pg_sleep(1.1)');
+    await holder.query('rollback');
+    await holder.end();
+    const slow = await waiting;
+    expect(await lineOf(sampled, slow.headers)).toMatchObject({ status: 201 });
+    await sampled.stop();
+    const ids = recorded.map(({ headers }) => headers.get('x-request-id'));
+    const isUsual = ({ request_id, duration_ms }: Line) =>
+      ids.includes(String(request_id)) && Number(duration_ms) < 1_000;
+    const logged = linesOf(sampled)
+      .filter(isUsual)
+      .map(({ request_id }) => ids.indexOf(String(request_id)));
+    // On a slow machine some of them took long themselves; of the others it is every fourth.
+    expect(logged.length).toBeGreaterThan(0);
+    expect(logged.length).toBeLessThanOrEqual(2);
   });
 
   it('that is refused has the code of the error, and its key where that is known', async () => {
@@ -329,7 +373,7 @@ it('the start is one line, with the version, where it listens and how many conne
       node_version: process.versions.node,
       address: '0.0.0.0',
       port: Number(port),
-      connections: { requests: 7, interactions: 3, keys: 3, maintenance: 3, readiness: 1 },
+      connections: { requests: 7, interactions: 3, keys: 3, maintenance: 5, readiness: 1 },
       msg: expect.stringMatching(/^Server listening at http:/),
     },
   ]);

@@ -180,7 +180,7 @@ describe('a rejection that is not removed at the first attempt', () => {
       many(3, () => badTag()),
     );
     await lose(1, 'rejections', 'delete');
-    expect((await discardRejections(api, { type: 'tags' })).body).toEqual({ discarded: 3 });
+    expect((await discardRejections(api, { type: 'tags' })).body).toEqual({ discarded: 3, has_more: false });
     expect(await listRejections(api)).toEqual([]);
   });
 });

@@ -338,7 +338,8 @@ describe('the receipt of a replay', () => {
     const transaction = newTransaction(shop.shop_id);
     await alone.upload('transactions', [transaction]);
     await alone.upload('shops', [shop]);
-    loseCommit(proxy, 1, arrives);
+    // The first ends the transaction that reads the rejections.
+    loseCommit(proxy, 2, arrives);
     const lost = await replayRejections(alone).finally(() => proxy.unwatch());
     expect(lost.status).toBe(500);
     expect(lost.headers.has('retry-after')).toBe(true);
@@ -357,8 +358,9 @@ describe('the receipt of a replay', () => {
     await alone.upload('shops', [shop]);
     let commits = 0;
     proxy.watch((bytes) => {
-      if (bytes.includes('commit\0') && ++commits === 2) void proxy.refuse();
-      return commits < 2;
+      // Each batch has one for reading and one for storing.
+      if (bytes.includes('commit\0') && ++commits === 4) void proxy.refuse();
+      return commits < 4;
     });
     const broken = await replayRejections(alone).finally(() => proxy.unwatch());
     await proxy.accept();

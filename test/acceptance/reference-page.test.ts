@@ -136,6 +136,24 @@ describe.skipIf(!existsSync(executablePath))(
       await page.close();
     });
 
+    it('shows a real upload of the type next to its fields, and offers the library and the command', async () => {
+      const page = await newPage({ viewport: { width: 1280, height: 1400 } });
+      await page.goto(`${server.url}/docs/#tag/upload/POST/v1/data/transactions`);
+      await page.getByRole('heading', { name: 'Upload transactions' }).waitFor();
+      const operation = page
+        .locator('section', { has: page.getByRole('heading', { name: 'Upload transactions' }) })
+        .last();
+      const text = async () => (await operation.innerText()).replaceAll(/\s+/g, ' ');
+      const { source } = description.paths['/v1/data/transactions'].post['x-codeSamples'][0];
+      expect(source).toContain('$INTAKE_URL/v1/data/transactions"');
+      await expect.poll(text, { timeout }).toContain('curl -sS "$INTAKE_URL/v1/data/transactions"');
+      await operation.getByRole('button', { name: 'curl' }).first().click();
+      for (const label of ['intake-client', 'intake'])
+        await page.getByRole('option', { name: label, exact: true }).waitFor();
+      await page.screenshot({ path: `${pictures}reference-samples.png` });
+      await page.close();
+    });
+
     // A page takes eight seconds, and all are made from the same lines of the description: three stand for the rest.
     it.each(uploadPaths.slice(0, 3))('asks for a dry run of %s unless one says otherwise', async (path) => {
       const page = await newPage({ viewport: { width: 1280, height: 1400 } });

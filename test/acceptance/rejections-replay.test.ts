@@ -268,13 +268,16 @@ describe('discarding', () => {
       expect(status).toBe(200);
       return answer;
     };
-    expect(await discard({ type: 'shops' })).toEqual({ discarded: 0 });
-    expect(await discard({ type: 'tags', code: 'wrong_type' })).toEqual({ discarded: 2 });
+    expect(await discard({ type: 'shops' })).toEqual({ discarded: 0, has_more: false });
+    expect(await discard({ type: 'tags', code: 'wrong_type' })).toEqual({ discarded: 2, has_more: false });
     expect(await openOf()).toEqual({ tags: 1, transactions: 1 });
-    expect(await discard({ request_id: body.request_id, field: 'name' })).toEqual({ discarded: 1 });
+    expect(await discard({ request_id: body.request_id, field: 'name' })).toEqual({
+      discarded: 1,
+      has_more: false,
+    });
     expect((await listRejections(api)).map(({ type }) => type)).toEqual(['transactions']);
-    expect(await discard({})).toEqual({ discarded: 1 });
-    expect(await discard({})).toEqual({ discarded: 0 });
+    expect(await discard({})).toEqual({ discarded: 1, has_more: false });
+    expect(await discard({})).toEqual({ discarded: 0, has_more: false });
     expect(await summariseRejections(api)).toEqual([]);
     expect((await replayRejections(api)).body.batches).toEqual([]);
   });

@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto';
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { type Api, apiOf } from '../support/api.ts';
 import { type SharedServer, sharedServer } from '../support/built-server.ts';
-import { newShop, newTag, newTransaction } from '../support/new-records.ts';
+import { badTag, many, newShop, newTag, newTransaction } from '../support/new-records.ts';
 import { overviewOf } from '../support/overview.ts';
 import { listRejections, replayRejections, summariseRejections } from '../support/rejections.ts';
 
@@ -136,6 +136,18 @@ describe('a later upload', () => {
     ]);
     expect(await listRejections(api)).toMatchObject([{ index: 2, record: { name: false } }]);
     expect(await overviewOf(api)).toMatchObject({ tags: { open_rejections: 1 } });
+  });
+
+  it('settles the rejection even if the type has more than 500', async () => {
+    const last = newTag({ tag_id: 'ffffffff-ffff-4fff-bfff-ffffffffffff' });
+    const first = await api.upload('tags', [...many(500, () => badTag()), { ...last, name: 7 }]);
+    expect(first.status).toBe(400);
+    expect((await api.upload('tags', [{ ...last, name: null }])).status).toBe(400);
+    expect(await listRejections(api, { code: 'required' })).toMatchObject([{ id: last.tag_id }]);
+    expect(await overviewOf(api)).toMatchObject({ tags: { open_rejections: 501 } });
+    expect((await api.upload('tags', [last])).status).toBe(200);
+    expect(await listRejections(api, { code: 'required' })).toEqual([]);
+    expect(await overviewOf(api)).toMatchObject({ tags: { records: 1, open_rejections: 500 } });
   });
 
   it('that fails elsewhere, of another type or organisation, ends none', async () => {

@@ -270,7 +270,7 @@ describe('the list', () => {
     expect(await listed({}, other)).toEqual([]);
     expect(await listed({ request_id: requests[0]!.request_id }, other)).toEqual([]);
     expect(await summary({}, other)).toEqual([]);
-    expect((await discardRejections(other)).body).toEqual({ discarded: 0 });
+    expect((await discardRejections(other)).body).toEqual({ discarded: 0, has_more: false });
     const replayed = await replayRejections(other);
     expect(replayed).toMatchObject({ status: 200, body: { batches: [], remaining: 0 } });
     expect(await listed()).toHaveLength(7);

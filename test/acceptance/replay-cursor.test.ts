@@ -15,7 +15,7 @@ beforeAll(async () => {
 });
 
 const cursorAfter = async (slug: string, type: string, rejectionId: string) =>
-  replayCursorAfter(await signerOf(server.databaseUrl, slug, 'replay'), type, rejectionId);
+  replayCursorAfter(await signerOf(server.databaseUrl, server.slugOf(slug), 'replay'), type, rejectionId);
 
 it('47a: passes over the types and the rejections that have had their turn', async () => {
   const api = apiOf(server.url, await server.createKey('goes-on'));

@@ -85,6 +85,39 @@ it('27b: interactions have a bucket of their own', async () => {
   expect((await api.get('/user-interactions')).status).toBe(200);
 });
 
+it('27b: a batch of interactions counts as its interactions, not as a request nor as records', async () => {
+  const api = await newApi();
+  const tag_id = randomUUID();
+  await api.upload('tags', [{ tag_id, name: 'vegan' }]);
+  const one = { interaction_type: 'SHARE', item_type: 'TAG', item_id: tag_id, event_timestamp: 1 };
+  const send = (count: number, query = '') =>
+    api.post(`/user-interactions/batch${query}`, { records: many(count, () => one) });
+  const batches = await inOneWindow(() => Promise.all(many(14, () => send(1))));
+  expect(batches.map(({ status }) => status)).toEqual(many(14, () => 200));
+  await nextWindow();
+  const [taken, refused] = await inOneWindow(async () => [await send(15), await send(6)]);
+  expect(taken!.status).toBe(200);
+  expect(taken!.headers.get('ratelimit-policy')).toBe('"interactions";q=20;w=2');
+  expect(taken!.headers.get('ratelimit')).toMatch(/^"interactions";r=5;t=[12]$/);
+  expectTooMany(refused!, 'interactions');
+  expect(refused!.body.message).toMatch(/Nothing was stored\.$/);
+  await nextWindow();
+  const [single, batch, dry] = await inOneWindow(async () => [
+    await api.post('/user-interactions', one),
+    await send(20),
+    await send(1, '?dry_run=true'),
+  ]);
+  expect(single!.status).toBe(201);
+  expectTooMany(batch!, 'interactions');
+  expectTooMany(dry!, 'interactions');
+  await nextWindow();
+  const { body } = await send(21);
+  expect(body.message).toContain('no more than 20 can pass at once');
+  expect(body.details).toMatchObject([{ field: 'records', code: 'too_many_records' }]);
+  await nextWindow();
+  expect((await send(20)).status).toBe(200);
+});
+
 it('27b: the limit of one organisation is not felt by another', async () => {
   const [noisy, quiet] = [await newApi(), await newApi()];
   await Promise.all(Array.from({ length: 30 }, () => noisy.get('/user-interactions')));

@@ -153,21 +153,25 @@ it('a process is not ready while the partition that uploads write to is locked',
     await expectReadyAgain(server);
   }));
 
-it('a process is ready while a day of interactions that is over is locked, as when it is indexed', () =>
+it.each([
+  ['share', 'when it is indexed'],
+  ['access exclusive', 'by vacuum full'],
+])('a process is ready while a day of interactions that is over is locked in %s mode, as %s', (mode) =>
   inScene({ DATABASE_TIMEOUT_MS: '2000' }, async ({ server, keys, lock }) => {
-    const indexing = new pg.Client({ connectionString: server.databaseUrl });
-    await indexing.connect();
+    const working = new pg.Client({ connectionString: server.databaseUrl });
+    await working.connect();
     try {
-      await indexing.query(`begin; lock table ${dayOf('interactions', -2)} in share mode`);
+      await working.query(`begin; lock table ${dayOf('interactions', -2)} in ${mode} mode`);
       const release = await lock('tags');
       expect((await apiOf(server.url, keys[0]).upload('tags', [newTag()])).status).toBe(503);
       await untilUnready(server, 'stalled');
       await release();
       await expectReadyAgain(server);
     } finally {
-      await indexing.end();
+      await working.end();
     }
-  }));
+  }),
+);
 
 it('a process that stores other records meanwhile is ready', () =>
   inScene({ DATABASE_TIMEOUT_MS: '120000' }, async ({ server, keys, lock }) => {

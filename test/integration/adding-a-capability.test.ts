@@ -14,7 +14,7 @@ beforeAll(async () => {
   copy.addMigration('bookmarks', page.snippet('migration'));
   copy.insertBefore(
     'src/operator/roles.ts',
-    `    'select (organisation_id) on organisations',\n`,
+    `    'select (organisation_id, recommendations_report) on organisations',\n`,
     page.snippet('grant'),
   );
   copy.write('src/bookmarks/bookmarks.ts', page.snippet('capability'));

@@ -164,7 +164,7 @@ it('others do not wait for a long chore', async () => {
 
 it('the metrics are told how many rejections are open and how far partitions reach', async () => {
   const told = { rejectionsOpen: 0, partitionsAheadDays: 0 };
-  const chores = counting(test.pool, (state) => void Object.assign(told, state));
+  const chores = counting(test.pool, config, (state) => void Object.assign(told, state));
   const count = async () => {
     for (const chore of chores) await chore.run();
     return { ...told };
@@ -179,7 +179,7 @@ it('the metrics are told how many rejections are open and how far partitions rea
 });
 
 it('partitions that an operator makes by hand are counted within a minute or so', () => {
-  const chores = counting(test.pool, () => {});
+  const chores = counting(test.pool, config, () => {});
   const partitions = chores.find(({ name }) => name === 'count partitions ahead');
   expect(partitions?.everyMs).toBeLessThanOrEqual(60_000);
 });

@@ -11,6 +11,8 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startService } from '../../src/cli/serve.ts';
 import { readConfig } from '../../src/config.ts';
 import { limits } from '../../src/limits.ts';
+import { distributionSteps } from '../../src/operator/distribute.ts';
+import { schemaState } from '../../src/postgres/schema-state.ts';
 import { type Api, apiOf } from '../support/api.ts';
 import { unlimited } from '../support/built-server.ts';
 import { createTestDatabase } from '../support/database.ts';
@@ -65,6 +67,28 @@ describe.skipIf(CITUS_URL)('on plain PostgreSQL', () => {
       );
     },
   );
+
+  it('the steps leave a schema that this version starts with', async () => {
+    const distributedUrl = await createTestDatabase();
+    // What the steps need of Citus.
+    await queryDatabase(
+      distributedUrl,
+      `create table pg_dist_partition (logicalrelid oid);
+       create function create_distributed_table(text, text, shard_count integer default 0, colocate_with text default '')
+         returns void language sql as 'insert into pg_dist_partition values ($1::regclass)';
+       create function truncate_local_data_after_distributing_table(text) returns void language sql as ''`,
+    );
+    const client = new pg.Client({ connectionString: distributedUrl });
+    await client.connect();
+    try {
+      const steps = await distributionSteps(client);
+      expect(steps.join('\n')).toContain("create_distributed_table('tags', 'organisation_id'");
+      for (const step of steps) await client.query(step);
+      expect(await schemaState(client)).toBe('current');
+    } finally {
+      await client.end();
+    }
+  });
 });
 
 describe.runIf(CITUS_URL)('on a cluster', () => {

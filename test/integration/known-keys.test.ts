@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, expect, it, onTestFinished, vi } from 'vitest';
 import { changedApiKeys } from '../../src/keys/api-keys.ts';
 import { authenticate, type Principal } from '../../src/keys/authenticate.ts';
 import { FailedKeys } from '../../src/keys/failed-keys.ts';
@@ -47,6 +47,7 @@ async function watched() {
     (error) => expect.fail(String(error)),
     () => void answers++,
   );
+  onTestFinished(stop);
   /** Until what changed has been asked and answered so many times more; the first of them may have begun before. */
   const answered = async (times: number) => {
     const wanted = answers + times;
@@ -56,15 +57,14 @@ async function watched() {
   await answered(1);
   const ask = (key: string): Promise<Principal> =>
     authenticate(keys, failedKeys, { authorization: `Bearer ${key}`, address: '127.0.0.1' });
-  return { keys, ask, stop, lookUps, answered };
+  return { keys, ask, lookUps, answered };
 }
 
 it('a key is looked up once, however often it is used', async () => {
   const { key } = await test.organisation('once');
-  const { ask, stop, lookUps } = await watched();
+  const { ask, lookUps } = await watched();
   for (let use = 0; use < 1_000; use++) await ask(key);
   expect(lookUps()).toBe(1);
-  await stop();
 });
 
 it('what changed is forgotten when changes are next asked for, and nothing else is', async () => {
@@ -73,7 +73,7 @@ it('what changed is forgotten when changes are next asked for, and nothing else 
     await test.organisation('unchanged'),
     await test.organisation('changed-organisation'),
   ];
-  const { ask, stop, lookUps, answered } = await watched();
+  const { ask, lookUps, answered } = await watched();
   // Where a transaction of somebody else goes on, what was made a moment ago counts as changed, once.
   await answered(1);
   for (const { key } of [one, other, limited]) await ask(key);
@@ -85,12 +85,12 @@ it('what changed is forgotten when changes are next asked for, and nothing else 
   const before = lookUps();
   await ask(other.key);
   expect(lookUps()).toBe(before);
-  await stop();
 });
 
 it('a change is told though a transaction that began before it ends after it', async () => {
   const { key } = await test.organisation('out-of-order');
   const late = await test.pool.connect();
+  onTestFinished(() => late.release(true));
   await late.query('begin');
   await late.query('update api_keys set revoked_at = now() where key_id = $1', [idOf(key)]);
   const { key: another } = await test.organisation('in-between');
@@ -99,19 +99,17 @@ it('a change is told though a transaction that began before it ends after it', a
   const first = await changedApiKeys(test.pool, upTo);
   expect([...first.keys.keys()]).toContain(idOf(another));
   await late.query('commit');
-  late.release();
   const second = await changedApiKeys(test.pool, first.upTo);
   expect([...second.keys.keys()]).toContain(idOf(key));
 });
 
 it('a change is told by whichever statement it is made', async () => {
   const { key } = await test.organisation('by-hand');
-  const { ask, stop, answered } = await watched();
+  const { ask, answered } = await watched();
   await ask(key);
   await test.pool.query('update api_keys set revoked_at = now() where key_id = $1', [idOf(key)]);
   await answered(2);
   await expect(ask(key)).rejects.toMatchObject({ code: 'unauthorized' });
-  await stop();
 });
 
 it('that a key was used is no change', async () => {
@@ -126,12 +124,13 @@ it('that a key was used is no change', async () => {
   expect(await row()).toEqual({ changed_in, last_used_at: expect.any(String) });
 });
 
-it('what is told again while an old transaction goes on is forgotten once', async () => {
+it('what is reported again while an old transaction is still running is forgotten once', async () => {
   const [one, other] = [await test.organisation('told-again'), await test.organisation('told-not')];
   const old = await test.pool.connect();
+  onTestFinished(() => old.release(true));
   await old.query('begin');
   await old.query('select pg_current_xact_id()');
-  const { ask, stop, lookUps, answered } = await watched();
+  const { ask, lookUps, answered } = await watched();
   await ask(one.key);
   await changeOrganisation(test.pool, by, 'told-again', { records_per_second_max: 7 });
   await answered(2);
@@ -144,9 +143,6 @@ it('what is told again while an old transaction goes on is forgotten once', asyn
   await changeOrganisation(test.pool, by, 'told-again', { records_per_second_max: 8 });
   await answered(2);
   expect((await ask(one.key)).limits.records_per_second_max).toBe(8);
-  await old.query('commit');
-  old.release();
-  await stop();
 });
 
 it('a thousand requests at once with a key that is not known look it up once', async () => {
@@ -211,7 +207,7 @@ it('a key that was found before passes at an address that may fail no more, thou
   const { key } = await test.organisation('found-before');
   const { key: neverFound } = await test.organisation('never-found');
   const few = new FailedKeys(10);
-  const { keys, stop, lookUps, answered } = await watched();
+  const { keys, lookUps, answered } = await watched();
   const ask = (one: string, of = keys) =>
     authenticate(of, few, { authorization: `Bearer ${one}`, address: '192.0.2.1' }).then(
       () => 'let in',
@@ -228,7 +224,6 @@ it('a key that was found before passes at an address that may fail no more, thou
   expect(lookUps()).toBe(before + 1);
   for (let at = 0; at < 5; at++) expect(await ask(key, unasked)).toBe('let in');
   expect([await ask(neverFound), await ask(makeKey().key)]).toEqual(Array(2).fill('too_many_failed_keys'));
-  await stop();
 });
 
 it('the question what changed uses the indexes, with many keys', async () => {

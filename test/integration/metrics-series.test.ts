@@ -15,7 +15,8 @@ const organisations = Number(process.env.ORGANISATIONS ?? 500);
 const atOnce = 32;
 
 /** What Node and the maintenance tell of, when they please. */
-const comesByItself = /^(nodejs_|intake_maintenance|intake_partitions|intake_rejections_open)/;
+const comesByItself =
+  /^(nodejs_|intake_maintenance|intake_partitions|intake_rejections_open|intake_report_lag)/;
 
 const newTag = () => ({ tag_id: randomUUID(), name: 'vegan' });
 

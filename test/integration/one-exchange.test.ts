@@ -32,7 +32,7 @@ describe.each(['off', 'on'])('with DATABASE_POOLER=%s', (pooler) => {
       () => client.release(),
       () => client.release(true),
     );
-    return running;
+    return (await running).map(({ rowCount }) => rowCount ?? 0);
   }
   const stored = async () => {
     const { rows } = await pool.query<{ number: number }>('select number from numbers order by number');

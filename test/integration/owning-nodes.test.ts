@@ -191,7 +191,7 @@ describe.skipIf(inject('citus') === null)('on Citus', () => {
     );
     const writer = new InteractionWriter(pools);
     // The first has more than are written out with each value.
-    const counts = apis.map((_, at) => (at === 0 ? 3 * limits.interactionsWrittenOutMax : 1 + (at % 5)));
+    const counts = apis.map((_, at) => (at === 0 ? 3 * limits.rowsWrittenOutMax : 1 + (at % 5)));
     const before = await storedOf();
     const recording = recordStatements();
     const written = await Promise.all(

@@ -7,10 +7,10 @@ import { ChangeCursors, startOf } from '../../src/changes/change-cursor.ts';
 import { numberAllChanges } from '../../src/changes/change-log.ts';
 import type { RecordSource } from '../../src/changes/read-changes.ts';
 import { type GroupReader, ReaderGroups } from '../../src/changes/reader-group.ts';
+import { SignedCursors } from '../../src/keys/signed-cursors.ts';
 import { limits } from '../../src/limits.ts';
 import type { Pool } from '../../src/postgres/pool.ts';
 import { takeRecords } from '../../src/records/read-records.ts';
-import { SignedCursors } from '../../src/signed-cursors.ts';
 import { createTestApp, type TestApp } from '../support/app.ts';
 import { many, newShop, newTag } from '../support/new-records.ts';
 
@@ -50,6 +50,7 @@ async function newOrganisation() {
   };
   const pool = { connect: () => test.pool.connect(), query } as unknown as Pool;
   return {
+    organisationId,
     started,
     before,
     asked,
@@ -171,4 +172,33 @@ it('nothing is asked again and again where only other types follow a page that a
   const { queries } = acme.asked;
   await sleep(300);
   expect(acme.asked.queries).toBe(queries);
+});
+
+it('a reader that follows a group past changes which a standby lacks keeps a valid position', async () => {
+  const acme = await newOrganisation();
+  const storeShops = async (changes: number) => {
+    for (let change = 0; change < changes; change++) await acme.store([randomUUID()], 1, 'shops');
+  };
+  await acme.store([randomUUID()], 1);
+  const [fast, slow] = [await acme.join(1), await acme.join(1)];
+  // Has not read the first page, so the group keeps it.
+  await acme.join(1);
+  for (const reader of [fast, slow]) await reader.read();
+  await storeShops(3);
+  await fast.read();
+  expect([slow.next.number, fast.next.number]).toEqual([2, 5]);
+  // The standby lacks the last three, and gives their numbers again.
+  await test.pool.query('delete from changes where organisation_id = $1 and number > 1', [
+    acme.organisationId,
+  ]);
+  await test.pool.query(
+    `update change_counters set last_number = 1, server_started = 'another' where organisation_id = $1`,
+    [acme.organisationId],
+  );
+  await storeShops(6);
+  const last = randomUUID();
+  await acme.store([last], 1);
+  let { lines } = await slow.read();
+  while (lines.length === 0) ({ lines } = await slow.read());
+  expect(JSON.parse(lines.toString())).toMatchObject({ type: 'tags', id: last });
 });

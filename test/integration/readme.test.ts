@@ -106,6 +106,7 @@ function withoutIds(answer: string): string {
       /"(request_id|batch_id|interaction_id)": "[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"/g,
       '"$1"',
     )
+    .replaceAll(/("interaction_ids": \[\s+)"[0-9a-f-]{36}"/g, '$1')
     .replaceAll(/"key_id": "\w{11}"/g, '"key_id"')
     .replaceAll(/"(cursor|next_cursor)": "\d+-\d+-\d+-[0-9a-f]{8}-[\w-]{22}"/g, '"$1"')
     .replaceAll(/"duration_ms": \d+/g, '"duration_ms"')

@@ -4,6 +4,7 @@ import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
 import { servingUrl } from '../support/database.ts';
+import { queryDatabase } from '../support/query-database.ts';
 
 /** Every acceptance test runs against a service with these rights; here is what they do not include. */
 
@@ -47,6 +48,7 @@ describe('the role that serves', () => {
     ['lift a suspension', 'update organisations set suspended_at = null'],
     ['read the audit log', 'select from audit_log'],
     ['write the audit log', `insert into audit_log (actor, act, details) values ('x', 'x', '{}')`],
+    ['replace the key of cursors', `update cursor_key set key = ''`],
     ['undo a migration', 'delete from schema_migrations'],
     ['read files of the machine', `select pg_read_file('/etc/passwd')`],
     ['run programs', `copy shops to program 'cat'`],
@@ -60,6 +62,15 @@ describe('the role that serves', () => {
     expect(rows).toEqual([]);
     const { rows: found } = await serving.query(`select key_id from changed_api_keys('0'::xid8)`);
     expect(found.length).toBeGreaterThan(0);
+  });
+
+  it('is the only one that reads the key of cursors', async () => {
+    const [row] = await queryDatabase<{ roles: string[] }>(
+      server.databaseUrl,
+      `select array_agg(rolname::text) as roles from pg_roles
+       where rolname like 'intake\\_%' and rolname !~ 'test' and has_table_privilege(oid, 'cursor_key', 'select')`,
+    );
+    expect(row?.roles).toEqual(['intake_serve']);
   });
 
   it('is not warned of', () => {

@@ -84,5 +84,5 @@ export async function createReleasedDatabase(
   await client.connect();
   await client.query(dump);
   await client.end();
-  return { databaseUrl, key: /intake_\w+_\w+/.exec(dump)?.[0] ?? '' };
+  return { databaseUrl, key: `intake_${/with intake_: (\w+)/.exec(dump)?.[1]}` };
 }

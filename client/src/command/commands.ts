@@ -1,3 +1,4 @@
+import { changes } from './changes.ts';
 import { check } from './check.ts';
 import type { Command } from './command.ts';
 import { completionOf } from './completion.ts';
@@ -7,6 +8,7 @@ import { interactions } from './interactions.ts';
 import { login, whoami } from './login.ts';
 import { map } from './map.ts';
 import { rejections } from './rejections.ts';
+import { report } from './report.ts';
 import { requests } from './requests.ts';
 import { status } from './status.ts';
 import { upload } from './upload.ts';
@@ -23,6 +25,8 @@ const withoutCompletion: Readonly<Record<string, Command>> = {
   rejections,
   export: exportRecords,
   interactions,
+  changes,
+  report,
 };
 
 export const commands: Readonly<Record<string, Command>> = {

@@ -19,7 +19,9 @@ Examples:
     if (url === undefined || rest.length > 0)
       throw new UsageError('Give the address of the service. See intake login --help.');
     refuseAddress(url);
-    const key = process.stdin.isTTY ? await askHidden('API key: ') : await readFirstLine();
+    const key = process.stdin.isTTY
+      ? await askHidden('API key: ')
+      : await readFirstLine({ skipsEmpty: true });
     if (key === undefined)
       throw new UsageError(
         'There is no key on standard input. Give it as the first line: intake login <address> < key.txt',

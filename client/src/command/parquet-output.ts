@@ -84,18 +84,20 @@ export class ParquetOutput {
   }
 }
 
-/** An interaction also has an id and a time of receipt, which cannot be uploaded. */
+/** An interaction also has an id, an instant and a time of receipt, which cannot be uploaded. */
 function storedSchemaOf(type: UploadType): Pick<RecordSchema, 'properties' | 'required'> {
   const { properties, required } = schemas[type];
   if (type !== 'interactions') return { properties, required };
-  const given = [resources.interactions.idField, 'created'] as const;
+  const { idField } = resources.interactions;
+  const time = { type: 'string', format: 'date-time' };
   return {
     properties: {
-      [given[0]]: { type: 'string', format: 'uuid' },
+      [idField]: { type: 'string', format: 'uuid' },
       ...properties,
-      [given[1]]: { type: 'string', format: 'date-time' },
+      event_time: time,
+      created: time,
     },
-    required: [...required, ...given],
+    required: [...required, idField, 'event_time', 'created'],
   };
 }
 

@@ -1,8 +1,8 @@
 import { createInterface } from 'node:readline';
 
-/** The first line of standard input that is not empty. */
-export async function readFirstLine(): Promise<string | undefined> {
+/** The first line of standard input, without spaces around it; undefined if there is none. */
+export async function readFirstLine({ skipsEmpty = false } = {}): Promise<string | undefined> {
   for await (const line of createInterface({ input: process.stdin }))
-    if (line.trim() !== '') return line.trim();
+    if (!skipsEmpty || line.trim() !== '') return line.trim();
   return undefined;
 }

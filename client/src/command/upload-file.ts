@@ -1,5 +1,6 @@
 import { ByteLines } from '../byte-lines.ts';
 import type { Connection } from '../connection.ts';
+import { isRefusal } from '../errors.ts';
 import { FailedFile } from '../files/failed-file.ts';
 import { FileError } from '../files/file-error.ts';
 import type { OpenedFile } from '../files/read-file.ts';
@@ -36,6 +37,8 @@ export interface Run {
   readonly signal: AbortSignal;
   /** What became of the current file, in this run or an earlier one. */
   state: 'unsent' | 'sent' | 'answered';
+  /** How often records of the current file were sent without a refusal of the key. */
+  unrefused: number;
 }
 
 export const nothingDone: JournalState = { done: 0, counts: noCounts, unsent: 0, failedFiles: {} };
@@ -65,10 +68,22 @@ export async function uploadFile(
   // Records may be sent again at any time, because they have ids.
   const sentJournal = type === 'interactions' ? journal : undefined;
   const cuts = cutsOf(file, cutter, run, reading, sentJournal);
+  const onSend = (answer: Promise<unknown>) => {
+    run.unrefused++;
+    answer.then(
+      () => {
+        run.state = 'answered';
+      },
+      (error) => {
+        if (isRefusal(error)) run.unrefused--;
+      },
+    );
+  };
   const sending = {
     key: journal?.upload ?? crypto.randomUUID(),
     dryRun: run.isDryRun,
     signal: run.signal,
+    onSend,
     resendUntilMs: sentJournal && ((first: number) => sentJournal.resendUntilMs(first)),
   };
   for await (const { cut, outcome } of sendCuts(run.connection, type, cuts, sending)) {

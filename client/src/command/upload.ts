@@ -1,3 +1,4 @@
+import { isRefusal } from '../errors.ts';
 import { checkHeaders } from '../files/check-headers.ts';
 import type { FileError } from '../files/file-error.ts';
 import { type Found, findFiles } from '../files/find-files.ts';
@@ -73,13 +74,19 @@ Exit code: 0, 1 if some records failed, 2 if the upload could not run or was int
     }
     const settings = await readSettings();
     const progress = new Progress();
+    const report = tellRetries(progress);
     const run: Run = {
-      connection: connectionOf(settings, tellRetries(progress)),
+      connection: connectionOf(settings, (error, waitMs) => {
+        // The first attempt may have stored something, whatever the second is answered.
+        run.unrefused++;
+        report(error, waitMs);
+      }),
       isDryRun,
       progress,
       tally: new Tally(),
       signal: interruption(),
       state: 'unsent',
+      unrefused: 0,
     };
     const planned = await plan(values, settings, found);
     // Journals of an earlier run are only for --resume.
@@ -157,6 +164,7 @@ async function uploadOne(run: Run, one: Planned): Promise<FileResult> {
   const before = earlier?.state ?? nothingDone;
   if (before.end === 'finished') return resultOf(path, type, before);
   run.state = before.done > 0 ? 'answered' : earlier ? 'sent' : 'unsent';
+  run.unrefused = 0;
   const file = one.standardInput ?? (await openFile(path, { ...options, type, skipRecords: before.done }));
   const journal =
     circumstances && (await (earlier ? Journal.resume(path, earlier) : Journal.begin(path, circumstances)));
@@ -164,7 +172,7 @@ async function uploadOne(run: Run, one: Planned): Promise<FileResult> {
     return await uploadFile(run, file, before, journal);
   } catch (error) {
     // An earlier run may have sent what was stored without an answer.
-    const isNothingStored = run.state === 'sent' && !earlier && isKeyRefused(error);
+    const isNothingStored = run.state === 'sent' && !earlier && run.unrefused === 0 && isRefusal(error);
     if (journal && (run.state === 'unsent' || isNothingStored)) await removeJournal(path);
     throw journal ? withAdvice(error, path, isNothingStored ? 'nothing stored' : run.state) : error;
   } finally {
@@ -191,11 +199,6 @@ function tellRetries(progress: Progress): (error: IntakeError, waitMs: number) =
     progress.clear();
     say(`${error.message} Trying again in ${duration(waitMs / 1000)}.`);
   };
-}
-
-/** Every request has the same key. */
-function isKeyRefused(error: unknown): boolean {
-  return error instanceof IntakeError && (error.status === 401 || error.status === 403);
 }
 
 function withAdvice(error: unknown, path: string, state: Run['state'] | 'nothing stored'): unknown {

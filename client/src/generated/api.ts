@@ -835,7 +835,7 @@ export interface paths {
         post?: never;
         /**
          * Discard rejections
-         * @description Deletes the rejections that match; without a filter, all of them.
+         * @description Deletes the rejections that match; without a filter, all of them. A call takes about 30 seconds at most; if `has_more` is true, send the same request again for the rest.
          *
          *     Needs the permission `data:write`.
          */
@@ -928,7 +928,7 @@ export interface paths {
         put?: never;
         /**
          * Upload interactions
-         * @description Stores up to 5,000 interactions, for example those of the past. They are answered like an upload, with a receipt; one whose item or student does not exist is kept as a rejection. Send an `Idempotency-Key`: an interaction has no id of its own, so without a key a retry stores it a second time.
+         * @description Stores up to 5,000 interactions. They are answered like an upload, with a receipt, and `interaction_ids` has the id of each in the order sent. One that is invalid, or whose item or student does not exist, is kept as a rejection. Send an `Idempotency-Key`: an interaction has no id before it is stored, so without a key a retry stores it a second time. The batch counts as its interactions against the limit of interactions a second, and not as a request.
          *
          *     The interactions may also be sent one a line, with `Content-Type: application/x-ndjson` and nothing around them.
          *
@@ -2100,6 +2100,11 @@ export interface components {
             recommendation_id: string | null;
             /**
              * Format: date-time
+             * @description the instant that `event_timestamp` names: RFC 3339, UTC, microseconds
+             */
+            event_time: string;
+            /**
+             * Format: date-time
              * @description when it was received
              */
             created: string;
@@ -2383,6 +2388,8 @@ export interface components {
                 /** @description records older than the stored ones; skipped, not failed */
                 stale: number[];
                 warnings: components["schemas"]["Warning"][];
+                /** @description in a batch of interactions that is stored: the id of each in the order sent, null for one that failed */
+                interaction_ids?: (string | null)[];
             };
         };
         RecordError: {
@@ -4785,7 +4792,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description How many were deleted. */
+            /** @description How many were deleted, and whether there are more. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -4796,11 +4803,14 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "discarded": 12
+                     *       "discarded": 12,
+                     *       "has_more": false
                      *     }
                      */
                     "application/json": {
                         discarded: number;
+                        /** @description whether time ran out before all were deleted; then send the same request again */
+                        has_more: boolean;
                     };
                 };
             };
@@ -4990,6 +5000,7 @@ export interface operations {
                      *           "event_timestamp": "2026-03-14T09:26:53Z",
                      *           "source": "SERVICE",
                      *           "recommendation_id": "0a1b2c3d-4e5f-4061-8273-94a5b6c7d8e9",
+                     *           "event_time": "2026-03-14T09:26:53.000000Z",
                      *           "created": "2026-03-14T17:37:07.115Z"
                      *         }
                      *       ],
@@ -5051,6 +5062,7 @@ export interface operations {
                      *       "event_timestamp": "2026-03-14T09:26:53Z",
                      *       "source": "SERVICE",
                      *       "recommendation_id": "0a1b2c3d-4e5f-4061-8273-94a5b6c7d8e9",
+                     *       "event_time": "2026-03-14T09:26:53.000000Z",
                      *       "created": "2026-03-14T17:37:07.115Z"
                      *     }
                      */
@@ -5146,6 +5158,7 @@ export interface operations {
                      *       "event_timestamp": "2026-03-14T09:26:53Z",
                      *       "source": "SERVICE",
                      *       "recommendation_id": "0a1b2c3d-4e5f-4061-8273-94a5b6c7d8e9",
+                     *       "event_time": "2026-03-14T09:26:53.000000Z",
                      *       "created": "2026-03-14T17:37:07.115Z"
                      *     }
                      */

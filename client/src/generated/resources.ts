@@ -18,7 +18,7 @@ export type ResourceType =
   | 'shop-keywords'
   | 'student-favourites';
 
-/** What a file can hold. */
+/** What can be uploaded. */
 export type UploadType = ResourceType | 'interactions';
 
 export interface Resource {
@@ -57,6 +57,21 @@ export const resourceTypes = uploadTypes.filter((type) => type !== 'interactions
 
 /** The record type of an interaction's item, by its item type. */
 export const itemTypes: Readonly<Record<string, ResourceType>> = {"TAG":"tags","OFFER":"offers","SHOP":"shops","KEYWORD":"keywords"};
+
+/** The fields of an interaction, with the format of their values. */
+export const interactionFields: Readonly<Record<string, 'uuid' | null>> = {
+  interaction_type: null,
+  user_id: null,
+  student_id: 'uuid',
+  item_type: null,
+  item_id: 'uuid',
+  city: null,
+  country: null,
+  platform: null,
+  event_timestamp: null,
+  source: null,
+  recommendation_id: 'uuid',
+};
 
 /** What is uploaded, per type. */
 export interface RecordOf {

@@ -7,10 +7,13 @@ import { mainFile, type Place } from './run-intake.ts';
 const program = '/usr/bin/script';
 export const hasTerminal = existsSync(program);
 
-/** What a terminal receives from the command: both streams, as one text. */
-export async function runInTerminal({ cwd, env }: Place, ...args: string[]): Promise<string> {
+/** What a terminal receives from the command: both streams, as one text. `input` is typed at once. */
+export async function runInTerminal(
+  { cwd, env, input = '' }: Place & { readonly input?: string },
+  ...args: string[]
+): Promise<string> {
   const command = [process.execPath, mainFile, ...args].map((each) => `'${each}'`).join(' ');
   const child = spawn(program, ['-qec', command, '/dev/null'], { cwd, env: { ...env, SHELL: '/bin/sh' } });
-  child.stdin.end();
+  child.stdin.end(input);
   return text(child.stdout);
 }

@@ -140,29 +140,37 @@ const discard: Operation = {
   path: '/v1/rejections',
   tag,
   summary: 'Discard rejections',
-  description: 'Deletes the rejections that match; without a filter, all of them.',
+  description:
+    'Deletes the rejections that match; without a filter, all of them. A call takes about ' +
+    `${limits.discardRejectionsMs / 1_000} seconds at most; if \`has_more\` is true, send the same request again for the rest.`,
   permission: 'data:write',
   query: rejectionFilters,
   answers: {
     200: {
-      description: 'How many were deleted.',
+      description: 'How many were deleted, and whether there are more.',
       schema: {
         type: 'object',
-        required: ['discarded'],
-        properties: { discarded: { type: 'integer', minimum: 0 } },
+        required: ['discarded', 'has_more'],
+        properties: {
+          discarded: { type: 'integer', minimum: 0 },
+          has_more: {
+            type: 'boolean',
+            description: 'whether time ran out before all were deleted; then send the same request again',
+          },
+        },
       },
-      example: { discarded: 12 },
+      example: { discarded: 12, has_more: false },
     },
   },
   async handle(call, { pool }) {
     refuseBody(call);
     const { organisationId } = principalOf(call);
-    const discarded = await discardRejections(
+    const { discarded, hasMore } = await discardRejections(
       pool.for(organisationId),
       organisationId,
       call.query as RejectionFilter,
     );
-    return { status: 200, body: { discarded } };
+    return { status: 200, body: { discarded, has_more: hasMore } };
   },
 };
 

@@ -71,9 +71,11 @@ export const uploadInteractions: Operation = uploadOperation('interactions', lim
   path: '/user-interactions/batch',
   tag: 'Interactions',
   description:
-    `Stores up to ${limits.recordsPerRequestMax.toLocaleString('en')} interactions, for example those of the past. They ` +
-    'are answered like an upload, with a receipt; one whose item or student does not exist is kept as a rejection. Send an ' +
-    '`Idempotency-Key`: an interaction has no id of its own, so without a key a retry stores it a second time.\n\n' +
+    `Stores up to ${limits.recordsPerRequestMax.toLocaleString('en')} interactions. They are answered like an upload, ` +
+    'with a receipt, and `interaction_ids` has the id of each in the order sent. One that is invalid, or whose item or ' +
+    'student does not exist, is kept as a rejection. Send an `Idempotency-Key`: an interaction has no id before it is ' +
+    'stored, so without a key a retry stores it a second time. The batch counts as its interactions against the limit of ' +
+    'interactions a second, and not as a request.\n\n' +
     `${inLines('interactions')}`,
   permission: 'interactions:write',
   schema: 'NewInteraction',
@@ -150,9 +152,15 @@ async function upload(type: UploadType, call: Call, parts: Parts): Promise<Answe
   };
   const { batches, bodySha256 } = await call.step('read records', () => checker.check(unchecked));
   const received = batches.reduce((sum, batch) => sum + batch.received, 0);
-  call.tellLimit(await requestLimits.count('records', principal, received));
+  const isInteractions = type === 'interactions';
+  // The gate has counted a batch of interactions as one.
+  const counted = isInteractions
+    ? requestLimits.count('interactions', principal, received - 1, 1)
+    : requestLimits.count('records', principal, received);
+  call.tellLimit(await counted);
   const failed = batches.reduce((sum, batch) => sum + batch.failed.length, 0);
-  call.reserve(failed * limits.answerBytesPerFailedRecord);
+  const idBytes = isInteractions ? received * limits.answerBytesPerInteraction : 0;
+  call.reserve(failed * limits.answerBytesPerFailedRecord + idBytes);
   const idempotency = key !== undefined && bodySha256 ? { key, bodySha256 } : undefined;
   if (isDryRun) {
     const rehearsal = { organisationId, requestId, type, idempotency, references };

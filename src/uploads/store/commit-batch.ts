@@ -1,16 +1,15 @@
 import { randomUUIDv7 } from 'node:crypto';
-import { addChange } from '../../changes/add-change.ts';
+import type { ReceiptAddition, ReceiptHead } from '../../bookkeeping/receipt-entry.ts';
+import { type Stored, storeInTransaction, type Work } from '../../bookkeeping/store.ts';
 import { RequestError } from '../../errors.ts';
 import { limits } from '../../limits.ts';
 import { latestInstant } from '../../postgres/binary/encoded-rows.ts';
 import type { Client, Pool } from '../../postgres/pool.ts';
-import { BeginAgain, inTransaction, retryConflicts } from '../../postgres/transactions.ts';
+import { BeginAgain } from '../../postgres/transactions.ts';
 import type { BatchAnswer, BatchStatus } from '../../receipts/batch-answer.ts';
-import { addToReceipt, answerOf, type ReceiptAddition, type ReceiptHead } from '../../receipts/receipts.ts';
-import { addCountChange, type CountChange } from '../../records/record-counts.ts';
+import { answerOf } from '../../receipts/receipts.ts';
 import { isoOf } from '../../registry/times.ts';
 import { sentFields, type UploadType } from '../../registry/upload-types.ts';
-import { addKindChanges } from '../../rejections/rejection-kinds.ts';
 import { batchAnswer, repeatedCounts, type WrittenBatch } from '../answer.ts';
 import type { Outcome } from '../outcome.ts';
 import type { CheckedBatch } from '../read/batch-builder.ts';
@@ -47,35 +46,32 @@ export async function commitBatch(
 ): Promise<WrittenBatch> {
   const { organisationId, type, references } = progress;
   const start = (number - 1) * limits.recordsPerBatch;
-  return retryConflicts((attempt) =>
-    inTransaction(pool, async (client, sendLast) => {
-      const store = async () =>
-        (await claim(client, progress, number)) ??
-        (await storeChecked(client, organisationId, type, checked, references));
-      // Sent together. If entering fails, so does the rest, and the first error says why.
-      const [, stored] = await Promise.all([enterBatch(client, attempt, organisationId, type), store()]);
-      if ('text' in stored) return { ...stored, counts: repeatedCounts(checked.received) };
-      const made = batchAnswer({
-        number,
-        batchId: randomUUIDv7(),
-        requestId: progress.requestId,
-        type,
-        start,
-        outcomes: outcomesOf(checked, (row) => stored.outcomes[row] as Outcome),
-        warnings: checked.warnings,
-        broken: undefined,
-      });
-      const rejected = await settleRejections(client, { ...progress, start }, checked, stored);
-      if (rejected.size > 0) sendLast((last) => addKindChanges(last, organisationId, rejected));
-      const { changed } = stored;
-      if (changed.count > 0) sendLast((last) => addChange(last, { organisationId, type, ...changed }));
-      const change = changeOf(type, checked, stored.outcomes, made);
-      sendLast((last) => addCountChange(last, { organisationId, type, ...change }));
-      const added = additionOf(progress.startedMs, made);
-      for (const statement of addToReceipt(headOf(progress), added)) sendLast(statement);
-      return { status: made.status, text: added.answer, counts: made.data.counts };
-    }),
-  );
+  return storeInTransaction(pool, async (client, attempt): Promise<Work<WrittenBatch>> => {
+    const store = async () =>
+      (await claim(client, progress, number)) ??
+      (await storeChecked(client, organisationId, type, checked, references));
+    // Sent together. If entering fails, so does the rest, and the first error says why.
+    const [, stored] = await Promise.all([enterBatch(client, attempt, organisationId, type), store()]);
+    if ('text' in stored)
+      return { result: { ...stored, counts: repeatedCounts(checked.received) }, done: [] };
+    const made = batchAnswer({
+      number,
+      batchId: randomUUIDv7(),
+      requestId: progress.requestId,
+      type,
+      start,
+      outcomes: outcomesOf(checked, (row) => stored.outcomes[row] as Outcome),
+      warnings: checked.warnings,
+      interactionIds: stored.interactionIds,
+      broken: undefined,
+    });
+    const rejected = await settleRejections(client, { ...progress, start }, checked, stored);
+    const receipt = { head: headOf(progress), added: additionOf(progress.startedMs, made) };
+    return {
+      result: { status: made.status, text: receipt.added.answer, counts: made.data.counts },
+      done: [{ organisationId, stored: storedOf(type, checked, stored, made), rejected, receipt }],
+    };
+  });
 }
 
 /** Stores the checked rows as records or as interactions. */
@@ -159,19 +155,20 @@ export function additionOf(startedMs: number, answer: BatchAnswer): ReceiptAddit
   };
 }
 
-/** How a batch changes the counts. */
-export function changeOf(
+/** What a batch stored. */
+export function storedOf(
   type: UploadType,
   { rows }: CheckedBatch,
-  outcomes: readonly Outcome[],
+  { outcomes, changed }: StoredRows,
   { data }: BatchAnswer,
-): Omit<CountChange, 'organisationId' | 'type'> {
+): Stored {
   const updated = rows.arrays[Object.keys(sentFields(type)).indexOf('updated')];
   const isLeftOut = (row: number) => outcomes[row]?.kind === 'failed' || outcomes[row]?.kind === 'stale';
   const newest = updated && latestInstant(updated, rows.count, isLeftOut);
   return {
+    type,
+    changed,
     records: data.counts.created,
     newestUpdated: newest === undefined ? null : isoOf(newest),
-    lastUpload: new Date(),
   };
 }

@@ -1,4 +1,4 @@
-import type { ChangedIds } from '../../changes/add-change.ts';
+import type { ChangedIds } from '../../bookkeeping/store.ts';
 import {
   type EncodedRows,
   IndexedRows,
@@ -40,6 +40,8 @@ export interface StoredRows {
   /** The ids of those that were created or changed. */
   readonly changed: ChangedIds;
   readonly rejectedIds: RejectedIds;
+  /** The id of each interaction of the batch by its index, null for a failed one; undefined for records. */
+  readonly interactionIds?: readonly (string | null)[];
 }
 
 /**

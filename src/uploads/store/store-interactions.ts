@@ -3,7 +3,7 @@ import { insertEncoded } from '../../interactions/interaction-rows.ts';
 import type { KnownIds } from '../../interactions/known-ids.ts';
 import { missingAmong } from '../../interactions/look-up-references.ts';
 import { ArrayWriter, viewOf } from '../../postgres/binary/array-writer.ts';
-import { pickRows } from '../../postgres/binary/encoded-rows.ts';
+import { pickRows, uuidsOf } from '../../postgres/binary/encoded-rows.ts';
 import type { Client } from '../../postgres/pool.ts';
 import { uuidV7Words } from '../../registry/uuid-v7.ts';
 import { created, type Outcome } from '../outcome.ts';
@@ -34,7 +34,11 @@ export async function storeInteractions(
     const { arrays } = pickRows(checked.rows, good);
     await insertEncoded(client, organisationId, { count: good.length, arrays: [ids, ...arrays] });
   }
-  return { outcomes, changed: { count: good.length, ids }, rejectedIds: new Set() };
+  const interactionIds: (string | null)[] = new Array(checked.received).fill(null);
+  const stored = uuidsOf(ids, good.length);
+  for (const [at, row] of good.entries())
+    interactionIds[checked.indices[row] as number] = stored[at] as string;
+  return { outcomes, changed: { count: good.length, ids }, rejectedIds: new Set(), interactionIds };
 }
 
 /** The outcome of each row, by its references. */
@@ -50,13 +54,17 @@ export async function checkInteractions(
   return outcomes;
 }
 
-/** New ids share one timestamp and ascend in the order sent. */
+/**
+ * New ids share one timestamp and 62 random bits, and count in the order sent. The receipt keeps them with the answer:
+ * 1,000 take PostgreSQL 0.5 ms and 4 KB, and with random bits of their own, which do not compress, 1.1 ms and 24 KB.
+ */
 function idsFor(given: readonly (string | null)[]): Buffer {
   const nowMs = Date.now();
-  const random = viewOf(randomBytes(8 * given.length));
+  const random = viewOf(randomBytes(8));
+  const words = [random.getInt32(0), random.getInt32(4)] as const;
   const ids = new ArrayWriter('uuid');
   for (const [at, id] of given.entries())
     if (id !== null) ids.append(id);
-    else ids.appendWords(...uuidV7Words(nowMs, at, [random.getInt32(8 * at), random.getInt32(8 * at + 4)]));
+    else ids.appendWords(...uuidV7Words(nowMs, at, words));
   return ids.finish();
 }

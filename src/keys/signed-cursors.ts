@@ -1,5 +1,5 @@
 import { createHmac, createSecretKey, type KeyObject, timingSafeEqual } from 'node:crypto';
-import type { Pool } from './postgres/pool.ts';
+import type { Pool } from '../postgres/pool.ts';
 
 /** Signs the cursors of an organisation for one purpose: a cursor of another organisation or purpose does not verify. */
 export class CursorSigner {

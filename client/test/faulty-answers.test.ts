@@ -1,0 +1,175 @@
+import { randomUUID } from 'node:crypto';
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import type { ServerResponse } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { beforeEach, expect, it, onTestFinished } from 'vitest';
+import { Intake } from '../src/index.ts';
+import { limits } from '../src/limits.ts';
+import { type Answer, json, startHostileServer } from './support/hostile-server.ts';
+import { hasTerminal, runInTerminal } from './support/run-in-terminal.ts';
+import { type Place, runIntake } from './support/run-intake.ts';
+
+/** What the command and the library conclude from answers that are wrong, partial or come in an unusual order. */
+
+const key = 'intake_0123456789abcdef_secret';
+let cwd: string;
+
+beforeEach(() => {
+  cwd = mkdtempSync(join(tmpdir(), 'intake-faulty-'));
+  return () => rmSync(cwd, { recursive: true });
+});
+
+async function start(answer: Answer) {
+  const server = await startHostileServer(answer);
+  onTestFinished(server.close);
+  const place: Place = { cwd, env: { INTAKE_URL: server.url, INTAKE_KEY: key, XDG_CONFIG_HOME: cwd } };
+  return { ...server, place, intake: new Intake({ url: server.url, key }) };
+}
+
+function setLimit(name: keyof typeof limits, value: number): void {
+  const before = limits[name];
+  limits[name] = value;
+  onTestFinished(() => {
+    limits[name] = before;
+  });
+}
+
+async function collect<T>(items: AsyncIterable<T>): Promise<T[]> {
+  const all: T[] = [];
+  for await (const item of items) all.push(item);
+  return all;
+}
+
+/** The command sends 2,000 records in a request. */
+function putShops(requests: number): void {
+  const rows = Array.from({ length: 2_000 * requests }, () => `${randomUUID()},a,GB`);
+  writeFileSync(join(cwd, 'shops.csv'), `shop_id,name,region\n${rows.join('\n')}\n`);
+}
+
+const counts = { received: 2_000, created: 2_000, updated: 0, unchanged: 0, stale: 0, failed: 0 };
+const stored = json(200, {
+  request_id: randomUUID(),
+  batches: [{ status: 200, data: { counts, errors: [], warnings: [] } }],
+});
+const unauthorized = json(401, { code: 'unauthorized', message: 'no' });
+
+/** What the command may say of an upload of which a part is stored, and that --resume has its journal. */
+async function expectResumable(place: Place): Promise<void> {
+  const { exitCode, stderr } = await runIntake(place, 'upload', 'shops.csv');
+  expect(exitCode).toBe(2);
+  expect(stderr).toContain('Run the same command with --resume');
+  expect(stderr).not.toContain('was stored');
+  expect(existsSync(join(cwd, 'shops.csv.journal'))).toBe(true);
+}
+
+it('an upload of which a proxy refuses one request may be stored in part', async () => {
+  putShops(3);
+  let requests = 0;
+  const refused = json(403, { error: 'blocked' });
+  const { place } = await start((...exchange) => (++requests === 1 ? refused : stored)(...exchange));
+  await expectResumable(place);
+});
+
+it('so may one of which Intake refuses the first request after it has stored the others', async () => {
+  putShops(3);
+  const held: (() => void)[] = [];
+  let answered = 0;
+  const { place } = await start((outgoing, incoming) => {
+    if (held.length === 0) return void held.push(() => unauthorized(outgoing, incoming));
+    stored(outgoing, incoming);
+    if (++answered === 2) held[0]?.();
+  });
+  await expectResumable(place);
+});
+
+it('and one of which it stores the others afterwards', async () => {
+  putShops(3);
+  const held: (() => void)[] = [];
+  let requests = 0;
+  const { place } = await start((outgoing, incoming) => {
+    if (++requests > 1) held.push(() => stored(outgoing, incoming));
+    else unauthorized(outgoing, incoming);
+    // Long after the refusal has arrived.
+    if (requests === 3) setTimeout(() => held.forEach((answer) => void answer()), 300);
+  });
+  await expectResumable(place);
+});
+
+it('and one of which the first attempt had no answer', async () => {
+  putShops(1);
+  let requests = 0;
+  const cut = (outgoing: ServerResponse) => void outgoing.socket?.destroy();
+  const { place } = await start((...exchange) => (++requests === 1 ? cut : unauthorized)(...exchange));
+  await expectResumable(place);
+});
+
+it('nothing is stored of an upload if Intake refuses the key each time', async () => {
+  putShops(8);
+  const { place, seen } = await start(unauthorized);
+  const { stderr } = await runIntake(place, 'upload', 'shops.csv');
+  expect(stderr).toContain('Nothing of shops.csv was stored.');
+  expect(existsSync(join(cwd, 'shops.csv.journal'))).toBe(false);
+  expect(seen.length).toBeGreaterThan(1);
+});
+
+const busy = { batches: [], remaining: 1, next_cursor: 'here' };
+
+it('a replay waits for its turn', async () => {
+  setLimit('backoffFirstMs', 1);
+  const done = { batches: [{ status: 200, data: { counts } }], remaining: 0, next_cursor: null };
+  const bodies: object[] = [busy, busy, busy, busy, done];
+  const { intake } = await start((...exchange) => json(200, bodies.shift())(...exchange));
+  const answers = await collect(intake.rejections.replay());
+  expect(answers.at(-1)).toEqual(done);
+});
+
+it('a replay that does not get its turn says that another one is running', async () => {
+  setLimit('backoffFirstMs', 1);
+  const { intake, seen } = await start(json(200, busy));
+  await expect(collect(intake.rejections.replay())).rejects.toMatchObject({
+    code: 'replay_running',
+    message: expect.stringMatching(/^Another replay of this type is running/),
+  });
+  expect(seen).toHaveLength(limits.replayTurnsMax + 2);
+});
+
+it.each([
+  { discarded: 'x', has_more: true },
+  { discarded: 0, has_more: true },
+  { discarded: -1, has_more: true },
+  { has_more: true },
+  {},
+])('a removal that is answered with %j ends', async (body) => {
+  let requests = 0;
+  const { intake } = await start((...exchange) =>
+    // Ends a client that would ask for ever.
+    json(++requests > 50 ? 400 : 200, body)(...exchange),
+  );
+  await expect(intake.rejections.discard()).rejects.toMatchObject({ code: 'unexpected_answer' });
+  expect(requests).toBe(1);
+});
+
+it.each([
+  ['rejections', { errors: 'no' }],
+  ['rejections', { errors: [null] }],
+  ['rejections', { errors: [{ field: null, message: { toString: 1 } }] }],
+  ['requests', { counts: null }],
+  ['requests', {}],
+])('%s with %j inside are an error of the service', async (command, item) => {
+  const { place } = await start(json(200, { [command]: [item], next_cursor: null }));
+  expect(await runIntake(place, command)).toEqual({
+    exitCode: 2,
+    stdout: '',
+    stderr: `Error: The answer has no list of ${command}. Check the address and any proxy.\n`,
+  });
+});
+
+it.skipIf(!hasTerminal)('an empty line does not confirm a removal, nor does a later one', async () => {
+  const { place, seen } = await start(json(200, { discarded: 1, has_more: false }));
+  const shown = await runInTerminal({ ...place, input: '\nyes\n' }, 'rejections', 'discard');
+  expect(shown).toContain('Nothing was removed.');
+  expect(seen).toEqual([]);
+  const confirmed = await runInTerminal({ ...place, input: 'yes\n' }, 'rejections', 'discard');
+  expect(confirmed).toContain('1 removed.');
+});

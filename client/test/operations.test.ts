@@ -1,0 +1,88 @@
+import { randomUUID } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { expect, it, onTestFinished } from 'vitest';
+import { Intake, type ResourceType, resourceTypes } from '../src/index.ts';
+import { startHostileServer } from './support/hostile-server.ts';
+
+/** Every operation of the API has a method in the library. */
+
+const description = JSON.parse(readFileSync(new URL('../../openapi.json', import.meta.url), 'utf8'));
+const operations = Object.entries<Record<string, { operationId?: string }>>(description.paths).flatMap(
+  ([path, methods]) =>
+    Object.entries(methods).flatMap(([method, { operationId }]) =>
+      operationId === undefined ? [] : [{ operationId, method: method.toUpperCase(), path }],
+    ),
+);
+
+const id = randomUUID();
+const interaction = { interaction_type: 'SHARE', item_type: 'TAG', item_id: id, event_timestamp: 1 } as const;
+const first = async (items: AsyncIterable<unknown>) => {
+  for await (const item of items) return item;
+  return undefined;
+};
+
+type Method = (intake: Intake) => Promise<unknown>;
+const methodsOf = (type: ResourceType): Record<string, Method> => ({
+  [`upload-${type}`]: (intake) => intake.upload(type, [{} as never]).finish(),
+  [`list-${type}`]: (intake) => first(intake.data.list(type)),
+  [`get-${typeOfGet(type)}`]: (intake) => intake.data.get(type, id),
+});
+/** An operation on one record is named in the singular. */
+const typeOfGet = (type: string) =>
+  operations
+    .find(({ path, method }) => method === 'GET' && path.startsWith(`/v1/data/${type}/`))
+    ?.operationId.slice('get-'.length);
+
+const methods: Readonly<Record<string, Method>> = {
+  ...Object.assign({}, ...resourceTypes.map(methodsOf)),
+  'get-overview': (intake) => intake.data.overview(),
+  'list-changes': (intake) => first(intake.changes()),
+  'list-requests': (intake) => first(intake.requests.list()),
+  'get-request': (intake) => intake.requests.get(id),
+  'list-rejections': (intake) => first(intake.rejections.list()),
+  'discard-rejections': (intake) => intake.rejections.discard(),
+  'summarise-rejections': (intake) => intake.rejections.summary(),
+  'replay-rejections': (intake) => first(intake.rejections.replay()),
+  'record-interaction': (intake) => intake.record(interaction),
+  'list-interactions': (intake) => first(intake.interactions.list()),
+  'upload-interactions': (intake) => intake.interactions.upload([interaction]).finish(),
+  'get-interaction': (intake) => intake.interactions.get(id),
+  'report-recommendations': (intake) => first(intake.reports.recommendations()),
+  'health-live': (intake) => intake.health.live(),
+  'health-ready': (intake) => intake.health.ready(),
+};
+
+it('has operations to look at', () => {
+  expect(operations.length).toBeGreaterThan(50);
+});
+
+it.each(operations)(
+  '$operationId has a method, which calls $method $path',
+  async ({ operationId, method, path }) => {
+    const call = methods[operationId];
+    if (call === undefined)
+      throw new Error(`the library has no method for ${operationId}: add one, and name it in this test`);
+    const asked: string[] = [];
+    const server = await startHostileServer((outgoing, { method, url = '' }) => {
+      asked.push(`${method} ${url.split('?', 1)[0]?.replace(id, '{id}')}`);
+      outgoing.writeHead(404).end();
+    });
+    onTestFinished(server.close);
+    const intake = new Intake({ url: server.url, key: 'intake_0_0' });
+    await expect(call(intake)).rejects.toMatchObject({ status: 404 });
+    expect(asked).toEqual([`${method} ${path.replace(/\{\w+\}/, '{id}')}`]);
+  },
+);
+
+it('a type that does not exist is an error that names those that do', () => {
+  const intake = new Intake({ url: 'http://127.0.0.1:9', key: 'intake_0_0' });
+  const message = /^There is no record type "shop"\. The types are customers, .*student-favourites\.$/;
+  const wrong = 'shop' as 'shops';
+  for (const call of [
+    () => intake.upload(wrong, []),
+    () => intake.data.get(wrong, id),
+    () => intake.data.list(wrong),
+  ])
+    expect(call).toThrow(message);
+  expect(() => intake.upload('__proto__' as 'shops', [])).toThrow(TypeError);
+});
