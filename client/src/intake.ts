@@ -58,7 +58,7 @@ export class Intake {
 
   /**
    * Follows what is created or changed, in order, and reconnects where it was. Yields each record as it is now, with the
-   * cursor to continue from, and every ten seconds without a change the cursor alone. Goes on until you leave the loop.
+   * cursor to continue from, and every ten seconds without a change the cursor alone. Continues until you leave the loop.
    */
   changes(options: ChangesOptions = {}): AsyncIterable<ChangeEvent> {
     return readChanges(this.#connection, options);

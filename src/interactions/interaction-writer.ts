@@ -215,7 +215,7 @@ function partsOf(groups: readonly Group[], error: unknown): Group[] {
   if (groups.length > 1) return [...groups];
   return groups.flatMap(({ organisationId, waiting }) => {
     const keyed = isLockTimeout(error) ? waiting.filter(({ added }) => isKeyed(added)) : [];
-    // Another transaction holds one of the keys. Whoever waits for it does so on the common pool and delays nobody here.
+    // Another transaction holds one of the keys. The request that waits for it does so on the common pool and delays nobody here.
     for (const { resolve } of keyed) resolve(false);
     if (keyed.length > 0) return { organisationId, waiting: waiting.filter((one) => !keyed.includes(one)) };
     return waiting.length > 1 ? waiting.map((one) => ({ organisationId, waiting: [one] })) : [];

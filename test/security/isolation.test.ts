@@ -103,7 +103,7 @@ async function askAsAttacker(question: Question): Promise<string> {
   const told = [...headers].filter(([name]) => !/^(date|x-request-id|ratelimit.*)$/.test(name));
   return `${status} ${JSON.stringify(told)} ${text}`
     .replaceAll(requestId, '<request>')
-    .replace(/"(batch_id|as_of)":("[^"]+"|null)/g, '"$1":"<new>"');
+    .replace(/"(batch_id|as_of|interaction_ids)":(\["[^"]+"|"[^"]+"|null)/g, '"$1":"<new>"');
 }
 
 async function send({ method = 'GET', path, body, headers = {} }: Question) {

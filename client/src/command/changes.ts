@@ -10,7 +10,7 @@ export const changes: Command = {
   summary: 'follow what is created or changed',
   help: `Usage: intake changes [options]
 
-Prints a line of JSON for each record that was created or changed, as it is now, and goes on until Ctrl-C. The field cursor
+Prints a line of JSON for each record that was created or changed, in its current form, and continues until Ctrl-C. The field cursor
 of a line says where to continue.
 
 Options:
