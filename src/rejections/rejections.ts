@@ -241,7 +241,11 @@ export async function deleteLocked(
   return gone;
 }
 
-/** Deletes rejections; returns those that existed, each with its kind. */
+/**
+ * Deletes rejections; returns those that existed, each with its kind. They are locked in the order of their ids. The subquery
+ * is an array, which is read once: with `in`, PostgreSQL would run it for each row if it expects one row, as it does of an
+ * organisation that has grown since the last analyze; 10,000 rejections then take minutes instead of 50 ms.
+ */
 export async function deleteRejections(
   client: Client,
   organisationId: string,
@@ -249,9 +253,9 @@ export async function deleteRejections(
 ): Promise<Map<string, string>> {
   const { rows } = await client.query<{ rejection_id: string; kind_id: string }>({
     text: `
-      delete from rejections where organisation_id = $1 and rejection_id in (
+      delete from rejections where organisation_id = $1 and rejection_id = any(array(
         select rejection_id from rejections where organisation_id = $1 and rejection_id = any($2::uuid[])
-        order by rejection_id for update)
+        order by rejection_id for update))
       returning rejection_id, kind_id`,
     values: [organisationId, ids],
   });

@@ -135,8 +135,8 @@ describe('records that match here and there among many', () => {
     await database.query(insert, [foreign.organisationId, 'theirs', 10, total]);
     // The service scans 10,000 at a time: the last of a scan and the first of the next match too.
     const match = `
-      update tags set is_deleted = false where organisation_id = $1 and tag_id in (
-        select tag_id from tags where organisation_id = $1 order by tag_id offset $2 limit 2)`;
+      update tags set is_deleted = false where organisation_id = $1 and tag_id = any(array(
+        select tag_id from tags where organisation_id = $1 order by tag_id offset $2 limit 2))`;
     for (const offset of [9_999, 19_999]) await database.query(match, [made.organisationId, offset]);
     const { rows } = await database.query(
       'select tag_id from tags where organisation_id = $1 and not is_deleted order by tag_id',
