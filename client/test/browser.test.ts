@@ -105,7 +105,7 @@ describe.skipIf(!existsSync(executablePath))(
       const recorded = await record(1);
       if (!recorded) throw new Error('nothing was recorded');
       expect(await intake.interactions.get(recorded.interaction_id)).toEqual(recorded);
-      // They are told to wait for a minute.
+      // The server asks them to wait for a minute.
       refusals = 1;
       await record(20);
       await expect.poll(() => refusals, { timeout: 60_000 }).toBe(0);
