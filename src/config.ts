@@ -109,6 +109,11 @@ export function readDatabaseConfig(): DatabaseConfig {
   return config;
 }
 
+/** The value of one setting for a command that only shows it; a wrong value, which serve refuses, is the default. */
+export function readSetting(setting: Setting<WholeNumber>): number {
+  return readWholeNumber(process.env, setting, []);
+}
+
 function isWholeNumber(setting: Setting): setting is Setting<WholeNumber> {
   return 'min' in setting[1];
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 import { readFileSync } from 'node:fs';
-import { commandError, help } from './cli/help.ts';
+import { help, unknownCommand } from './cli/help.ts';
 import { ConfigError } from './config.ts';
 import { MigrationRefused } from './postgres/migration-checksums.ts';
 
@@ -18,18 +18,24 @@ const commands: Record<string, () => Promise<{ run(args: string[]): Promise<void
   cluster: () => import('./cli/cluster.ts'),
 };
 
-const [given = '--help', ...args] = process.argv.slice(2);
-const name = ['-h', 'help'].includes(given) ? '--help' : given;
+const [name = 'help', ...args] = process.argv.slice(2);
 try {
   const load = Object.hasOwn(commands, name) ? commands[name] : undefined;
-  if (name === '--help' || args.includes('--help') || args.includes('-h')) console.log(help(name));
+  if (['help', '--help', '-h'].includes(name)) showHelp(args[0]);
   else if (name === '--version') console.log(versionOfPackage());
-  else if (load) await (await load()).run(args);
-  else throw commandError(`there is no command "${name}"; intake-server --help lists them`);
+  else if (!load) throw unknownCommand(name);
+  else if (args.includes('--help') || args.includes('-h')) showHelp(name);
+  else await (await load()).run(args);
 } catch (error) {
   console.error(explain(error));
   // The driver leaves a connection open if the login failed on our side, and PostgreSQL closes it only after a minute.
   process.exit(1);
+}
+
+function showHelp(topic?: string): void {
+  const text = help(topic);
+  if (text === undefined) throw unknownCommand(topic ?? '');
+  console.log(text);
 }
 
 function versionOfPackage(): string {

@@ -246,7 +246,7 @@ function isLike(name: string, setting: string): boolean {
 }
 
 /** The Levenshtein distance. */
-function editDistance(one: string, other: string): number {
+export function editDistance(one: string, other: string): number {
   let row = Array.from({ length: other.length + 1 }, (_, at) => at);
   for (const [i, letter] of [...one].entries()) {
     const above = row;

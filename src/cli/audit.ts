@@ -2,7 +2,7 @@ import { parseArgs } from 'node:util';
 import { limits } from '../limits.ts';
 import { listAuditEntries } from '../operator/audit-log.ts';
 import { commandError } from './help.ts';
-import { organisationNamed } from './operator.ts';
+import { headerOf, organisationNamed } from './operator.ts';
 import { withPool } from './with-pool.ts';
 
 /** Shows who did what to organisations and keys, the newest first. */
@@ -25,8 +25,9 @@ export async function run(args: string[]): Promise<void> {
   });
   if (values.json) console.log(JSON.stringify(entries));
   else {
+    console.log(headerOf(['at', 'actor', 'act', 'organisation', 'key id', 'details']));
     for (const { at, actor, act, organisation, key_id, details } of entries) {
-      console.log([at, actor, act, organisation, key_id ?? '-', JSON.stringify(details)].join('\t'));
+      console.log([at, actor, act, organisation ?? '-', key_id ?? '-', JSON.stringify(details)].join('\t'));
     }
   }
 }

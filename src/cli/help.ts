@@ -1,5 +1,6 @@
 import { limits } from '../limits.ts';
 import { type Setting, settings } from '../settings.ts';
+import { meantName } from './likest-first.ts';
 
 const general = `intake-server: data ingestion service
 
@@ -8,24 +9,27 @@ Usage: intake-server <command> [options]   (in a checkout: node dist/main.js <co
 Commands
   serve           serve the API
   migrate         bring the database schema up to date
-  organisations   create, list, suspend, resume and limit organisations, and switch their report
+  organisations   create, list, suspend, resume and limit organisations, and switch their report on or off
   keys            issue, list, rotate and revoke API keys
   audit           show who did what to organisations and keys
-  plan            reckon how many machines, processes and disks a size takes
+  plan            estimate the processes, machines and disks for a load
   after-restore   revoke again what was revoked before the database was restored, and open it
   distribute      spread the tables over the workers of a Citus cluster
   cluster         show the nodes of a Citus cluster and the largest organisations, and move one
   dev             serve the API on a PostgreSQL of its own, for trying it out
 
-intake-server <command> --help shows examples; intake-server --version says which one this is.
+intake-server <command> --help shows options and examples
+intake-server help settings lists the settings, which come from the environment; DATABASE_URL is the only one that is required
+intake-server --version prints the version`;
 
-Settings come from the environment; docs/settings.md says more about each.
+const ofSettings = `Settings come from the environment. docs/settings.md has the allowed values.
+
 ${settingLines()}`;
 
 const ofCommand: Readonly<Record<string, string>> = {
   serve: `intake-server serve
 
-Serves the API until it is told to stop. SIGTERM finishes what was begun and takes no new connections. It needs a login that
+Serves the API until it is stopped. Its settings: intake-server help settings. SIGTERM finishes what was begun and takes no new connections. It needs a login that
 is a member of the role intake_serve, and warns of one that may do more. With ADMIN_TOKEN the admin API is served too, on
 a port of its own.
 
@@ -48,8 +52,9 @@ intake-server organisations limit <slug> [--requests-per-second <n>] [--interact
 intake-server organisations set-report <slug> on|off
 
 suspend refuses all keys of an organisation with 403, resume ends that. limit sets limits of its own, shows them, and
-takes "default" to go back to the settings of the service. All of it reaches every process within 5 seconds. set-report switches
-the report on recommendations, which is off by default.
+takes "default" to return to the settings of the service. Where no limit of its own is set, it prints the default: the
+setting in the environment of the command. Changes reach every process within 5 seconds. set-report
+switches the report on recommendations on or off; it is off by default.
 
   intake-server organisations create acme --name "Acme Student Discounts"
   intake-server organisations list
@@ -57,19 +62,21 @@ the report on recommendations, which is off by default.
   intake-server organisations set-report acme on
   intake-server organisations suspend acme`,
   keys: `intake-server keys issue --organisation <slug> [--scope <permission>]... [--label <text>] [--expires <when>] [--json]
-intake-server keys list [--organisation <slug>] [--json]
-intake-server keys rotate <key-id> [--grace <period>] [--json]
+intake-server keys list [--organisation <slug>] [--expiring <period>] [--unused] [--json]
+intake-server keys rotate <key-id> [--grace <period>] [--expires <when>] [--json]
 intake-server keys revoke <key-id>
 
-rotate issues a successor and lets the old key go on working for the grace period, 24h by default; revoke ends a key at
-once, for one that is compromised. Both reach every process within 5 seconds. The key is shown once, when it is issued.
-Without --scope it may do everything; without --expires, a period or a date, it does not end.
+rotate issues a successor; the old key works for the grace period, 24h by default. revoke ends a key at once, for one that is
+compromised. Both reach every process within 5 seconds. The key is shown once, when it is issued. Without --scope it may do
+everything; without --expires, a period or a date, it never expires: a successor does not inherit the expiry of the old key.
+list --expiring 30d shows the keys in use that expire within 30 days, --unused those that were never used.
 Permissions: data:write, data:write:<type>, data:read, interactions:write, interactions:read
 
   intake-server keys issue --organisation acme
   intake-server keys issue --organisation acme --scope data:write:shops --scope interactions:write
   intake-server keys issue --organisation acme --label "nightly export" --expires 90d
-  intake-server keys rotate 0Qm3xYb7ZkA --grace 7d
+  intake-server keys list --expiring 30d
+  intake-server keys rotate 0Qm3xYb7ZkA --grace 7d --expires 90d
   intake-server keys revoke 0Qm3xYb7ZkA`,
   audit: `intake-server audit [--organisation <slug>] [--limit <n>] [--json]
 
@@ -122,19 +129,28 @@ Starts a PostgreSQL of its own below .intake/ in the current folder, migrates it
 serves the API on http://127.0.0.1:8080. Ctrl-C stops both; the data stays. PORT chooses another port.`,
 };
 
-export function help(command: string): string {
-  return ofCommand[command] ?? general;
+/** Undefined if there is no such topic. */
+export function help(topic?: string): string | undefined {
+  if (topic === undefined) return general;
+  if (topic === 'settings') return ofSettings;
+  return Object.hasOwn(ofCommand, topic) ? ofCommand[topic] : undefined;
+}
+
+export function unknownCommand(name: string): Error {
+  const meant = meantName(name, Object.keys(ofCommand));
+  const suggestion = meant === undefined ? '' : ` Did you mean ${meant}?`;
+  return commandError(`there is no command "${name}".${suggestion} intake-server --help lists them`);
 }
 
 /** For a command that takes no arguments. The message does not repeat what was given: it may hold a password. */
 export function refuseArguments(command: string, [first]: readonly string[]): void {
   if (first === undefined) return;
   const setting = /^--([a-z-]+)/.exec(first)?.[1]?.replaceAll('-', '_').toUpperCase();
-  const isSetting = setting !== undefined && new RegExp(`^  .*\\b${setting}\\b.*  `, 'm').test(general);
+  const isSetting = Object.values<Setting>(settings).some(([variable]) => variable === setting);
   const program = command === 'dev' ? 'npm run dev' : `intake-server ${command}`;
   throw commandError(
     `${command} takes no arguments; its settings come from the environment: ` +
-      (isSetting ? `${setting}=... ${program}` : 'intake-server --help lists them'),
+      (isSetting ? `${setting}=... ${program}` : 'intake-server help settings lists them'),
   );
 }
 

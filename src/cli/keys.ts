@@ -5,10 +5,10 @@ import { limits } from '../limits.ts';
 import { type IssuedKey, issueKey, revokeKey, rotateKey } from '../operator/acts.ts';
 import { keyLabel, permissionProblem, permissionsOf } from '../operator/rules.ts';
 import { resourceTypes } from '../registry/resources.ts';
-import { readDateTime, unixMsOf } from '../registry/times.ts';
 import { commandError } from './help.ts';
 import { likestFirst } from './likest-first.ts';
 import { operator, organisationNamed, printAll } from './operator.ts';
+import { readExpiry, readPeriod } from './periods.ts';
 import { withPool } from './with-pool.ts';
 
 export async function run([action, ...args]: string[]): Promise<void> {
@@ -69,14 +69,22 @@ function show(issued: IssuedKey, json: boolean, sentence: string): void {
 async function list(args: string[]): Promise<void> {
   const { values } = parseArgs({
     args,
-    options: { organisation: { type: 'string' }, json: { type: 'boolean', default: false } },
+    options: {
+      organisation: { type: 'string' },
+      expiring: { type: 'string' },
+      unused: { type: 'boolean', default: false },
+      json: { type: 'boolean', default: false },
+    },
   });
-  const { organisation: slug, json } = values;
+  const { organisation: slug, expiring, unused, json } = values;
+  const expiresBefore = expiring === undefined ? undefined : new Date(Date.now() + readPeriod(expiring));
   await withPool(async (pool) => {
     const organisation = slug === undefined ? null : await organisationNamed(pool, slug);
     const organisationId = organisation?.organisation_id ?? null;
-    await printAll((after) => listApiKeys(pool, organisationId, after, limits.listedPerPageMax), {
+    const filter = { organisationId, expiresBefore, unused };
+    await printAll((after) => listApiKeys(pool, filter, after, limits.listedPerPageMax), {
       json,
+      columns: ['key id', 'organisation', 'permissions', 'issued', 'state', 'last used', 'label'],
       nameOf: ({ key_id }) => key_id,
       lineOf,
     });
@@ -101,44 +109,25 @@ async function rotate(args: string[]): Promise<void> {
   const { values, positionals } = parseArgs({
     args,
     allowPositionals: true,
-    options: { grace: { type: 'string', default: '24h' }, json: { type: 'boolean', default: false } },
+    options: {
+      grace: { type: 'string', default: '24h' },
+      expires: { type: 'string' },
+      json: { type: 'boolean', default: false },
+    },
   });
   const keyId = oneKeyId(positionals, 'rotate');
-  const graceMs = readDuration(values.grace);
+  const graceMs = readPeriod(values.grace);
   if (graceMs > limits.graceSecondsMax * 1_000) throw commandError('--grace must be at most 365d');
-  const successor = await withPool((pool) => rotateKey(pool, operator(), keyId, graceMs));
+  const expiresAt = values.expires === undefined ? null : readExpiry(values.expires);
+  const successor = await withPool((pool) => rotateKey(pool, operator(), keyId, { graceMs, expiresAt }));
   if (!successor) throw commandError(`there is no key ${keyId} in use; keys list shows them`);
-  const { grace } = values;
+  const { key_id, expires_at } = successor;
+  const end = expires_at === null ? 'never expires (--expires sets an end)' : `expires ${expires_at}`;
   show(
     successor,
     values.json,
-    `Issued the key ${successor.key_id} as the successor of ${keyId}, which goes on working for ${grace}.`,
+    `Issued the key ${key_id} as the successor of ${keyId}. The new key ${end}; the old one works for ${values.grace} more.`,
   );
-}
-
-const unitMs: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
-
-const durationPattern = /^(\d{1,4})([smhd])$/;
-const isDuration = (text: string) => durationPattern.test(text);
-
-function readDuration(text: string): number {
-  const [, count = '', unit = ''] = durationPattern.exec(text) ?? [];
-  const ms = Number(count) * (unitMs[unit] ?? Number.NaN);
-  if (Number.isNaN(ms)) throw commandError(`"${text}" is no period; write it as 24h, 30m, 90s or 7d`);
-  return ms;
-}
-
-/** A duration from now, or a date-time; either must lie in the future. */
-function readExpiry(given: string): Date {
-  const instant = readDateTime(given);
-  if (instant === undefined && !isDuration(given))
-    throw commandError(
-      `--expires takes a period such as 90d or a date-time such as 2027-01-01T00:00:00Z, not "${given}"`,
-    );
-  const ms = instant === undefined ? Date.now() + readDuration(given) : unixMsOf(instant);
-  if (ms <= Date.now())
-    throw commandError(`--expires ${given} is past; give a date to come, or a period such as 90d`);
-  return new Date(ms);
 }
 
 /** Takes the id of a key, never the key itself, which would stay in the shell's history. */

@@ -1,18 +1,15 @@
+import { editDistance } from '../settings.ts';
+
 /** Sorts names by their similarity to the given one, so that a typo is seen at a glance. */
 export function likestFirst(given: string, names: readonly string[]): string[] {
-  return names.toSorted((a, b) => changesBetween(given, a) - changesBetween(given, b));
+  return names.toSorted((a, b) => editDistance(given, a) - editDistance(given, b));
 }
 
-/** The Levenshtein distance. */
-function changesBetween(from: string, to: string): number {
-  let row = Array.from({ length: to.length + 1 }, (_, at) => at);
-  for (const [index, letter] of [...from].entries()) {
-    const next = [index + 1];
-    for (let at = 1; at <= to.length; at++) {
-      const replaced = (row[at - 1] as number) + (letter === to[at - 1] ? 0 : 1);
-      next.push(Math.min(replaced, (row[at] as number) + 1, (next[at - 1] as number) + 1));
-    }
-    row = next;
-  }
-  return row[to.length] as number;
+/** The name that was probably meant: within two letters, or with the same beginning. */
+export function meantName(given: string, names: readonly string[]): string | undefined {
+  const [likest] = likestFirst(given.slice(0, 100), names);
+  if (likest === undefined || given === '') return undefined;
+  return editDistance(given.slice(0, 100), likest) <= 2
+    ? likest
+    : names.find((name) => name.startsWith(given));
 }

@@ -28,16 +28,27 @@ export function noOrganisation(slug: string): Error {
   return commandError(`there is no organisation "${slug}"; organisations list shows them`);
 }
 
+/** The first line of a list for people; programs use --json. */
+export function headerOf(columns: readonly string[]): string {
+  return columns.map((column) => column.toUpperCase()).join('\t');
+}
+
 /** Prints page by page, because there may be hundreds of thousands of rows: one line each, or one JSON array. */
 export async function printAll<T>(
   readPage: (after: string | null) => Promise<readonly T[]>,
-  options: { json: boolean; nameOf: (row: T) => string; lineOf: (row: T) => string },
+  options: {
+    json: boolean;
+    columns: readonly string[];
+    nameOf: (row: T) => string;
+    lineOf: (row: T) => string;
+  },
 ): Promise<void> {
-  const { json, nameOf, lineOf } = options;
+  const { json, columns, nameOf, lineOf } = options;
   const print = (text: string) => process.stdout.write(text);
   if (json) print('[');
   for (let after: string | null = null, count = 0; ; ) {
     const rows: readonly T[] = await readPage(after);
+    if (!json && after === null) print(`${headerOf(columns)}\n`);
     for (const row of rows) {
       if (json) print(`${count > 0 ? ',' : ''}${JSON.stringify(row)}`);
       else print(`${lineOf(row)}\n`);

@@ -1,4 +1,5 @@
 import { parseArgs } from 'node:util';
+import { readSetting } from '../config.ts';
 import { limits } from '../limits.ts';
 import { changeOrganisation, createOrganisation, type OrganisationChange } from '../operator/acts.ts';
 import { listOrganisations, type Organisation } from '../operator/organisations.ts';
@@ -8,8 +9,9 @@ import {
   organisationName,
   slugProblem,
 } from '../operator/rules.ts';
+import { type Setting, settings, type WholeNumber } from '../settings.ts';
 import { commandError } from './help.ts';
-import { noOrganisation, operator, organisationNamed, printAll } from './operator.ts';
+import { headerOf, noOrganisation, operator, organisationNamed, printAll } from './operator.ts';
 import { withPool } from './with-pool.ts';
 
 export async function run([action, ...args]: string[]): Promise<void> {
@@ -49,9 +51,10 @@ async function list(args: string[]): Promise<void> {
   await withPool((pool) =>
     printAll((after) => listOrganisations(pool, after, limits.listedPerPageMax), {
       json: values.json,
+      columns: ['slug', 'name', 'created', 'state'],
       nameOf: ({ slug }) => slug,
       lineOf: ({ slug, name, created_at, suspended_at }) =>
-        [slug, name, created_at, ...(suspended_at === null ? [] : [`suspended ${suspended_at}`])].join('\t'),
+        [slug, name, created_at, suspended_at === null ? 'active' : `suspended ${suspended_at}`].join('\t'),
     }),
   );
 }
@@ -88,7 +91,26 @@ async function limit(args: string[]): Promise<void> {
       ? await change(slug, Object.fromEntries(wanted) as OrganisationChange)
       : await withPool((pool) => organisationNamed(pool, slug));
   if (values.json !== undefined) console.log(JSON.stringify(organisation));
-  else for (const name of limitNames) console.log(`${flagOf(name)}\t${organisation[name] ?? 'default'}`);
+  else showLimits(organisation);
+}
+
+/** The setting with the default of each limit. */
+const defaultOf = {
+  requests_per_second_max: settings.requestsPerSecondMax,
+  interactions_per_second_max: settings.interactionsPerSecondMax,
+  records_per_second_max: settings.recordsPerSecondMax,
+  bytes_in_flight_max: settings.bytesInFlightPerOrganisationMax,
+} as const satisfies Record<OrganisationLimit, Setting<WholeNumber>>;
+
+/** The defaults are settings of the service. This command knows those in its own environment. */
+function showLimits(organisation: Organisation): void {
+  console.log(headerOf(['limit', 'value', 'from']));
+  for (const name of limitNames) {
+    const own = organisation[name];
+    const setting = defaultOf[name];
+    const from = own === null ? `default (${setting[0]})` : 'set for this organisation';
+    console.log([flagOf(name), own ?? readSetting(setting), from].join('\t'));
+  }
 }
 
 function readLimit(name: OrganisationLimit, value: string): number | null {

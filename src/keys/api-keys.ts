@@ -132,14 +132,23 @@ export async function findListedKey(client: Client, keyId: string): Promise<List
   return rows[0];
 }
 
-/** A page of the keys of one organisation, or of all, ordered by organisation and id. */
+export interface KeyFilter {
+  /** Null for the keys of all organisations. */
+  readonly organisationId: string | null;
+  /** Only keys in use that expire before then. */
+  readonly expiresBefore?: Date | undefined;
+  /** Only keys in use that were never used. */
+  readonly unused?: boolean | undefined;
+}
+
+/** A page of the keys that pass the filter, ordered by organisation and id. */
 export async function listApiKeys(
   pool: Pool,
-  organisationId: string | null,
+  { organisationId, expiresBefore, unused }: KeyFilter,
   after: string | null,
   count: number,
 ): Promise<ListedKey[]> {
-  const values: string[] = [];
+  const values: (string | Date)[] = [];
   // Only the conditions in use: with one that may be null PostgreSQL would read all keys for every page.
   const conditions: string[] = [];
   if (organisationId !== null) conditions.push(`organisation_id = $${values.push(organisationId)}`);
@@ -148,6 +157,10 @@ export async function listApiKeys(
       `(organisation_id, key_id) > (select organisation_id, key_id from api_keys where key_id = $${values.push(after)})`,
     );
   }
+  if (expiresBefore !== undefined) conditions.push(`expires_at < $${values.push(expiresBefore)}`);
+  if (unused) conditions.push('last_used_at is null');
+  if (expiresBefore !== undefined || unused)
+    conditions.push('revoked_at is null and (expires_at > now()) is not false');
   const where = conditions.length > 0 ? `where ${conditions.join(' and ')}` : '';
   // The limit is a literal in a subquery: PostgreSQL assumes that an unknown limit returns a tenth of all rows.
   const page = `select * from api_keys ${where} order by organisation_id, key_id limit ${Math.trunc(count)}`;

@@ -116,13 +116,14 @@ export async function rotateKey(
   pool: Pool,
   by: Operator,
   keyId: string,
-  graceMs: number,
+  { graceMs, expiresAt }: { graceMs: number; expiresAt: Date | null },
 ): Promise<IssuedKey | undefined> {
   return inTransaction(pool, async (client) => {
     const old = await endApiKeyAfter(client, keyId, graceMs);
     if (!old) return undefined;
-    const issued = await insertKey(client, by, { ...old, expiresAt: null }, keyId);
-    const details = { successor: issued.key_id, grace_seconds: graceMs / 1_000 };
+    const issued = await insertKey(client, by, { ...old, expiresAt }, keyId);
+    const { key_id: successor, expires_at } = issued;
+    const details = { successor, grace_seconds: graceMs / 1_000, expires_at };
     await audit(client, by, 'key.rotate', old.organisationId, keyId, details);
     return issued;
   });

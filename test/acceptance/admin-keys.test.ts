@@ -140,6 +140,23 @@ describe('the list', () => {
     );
   });
 
+  it('can be of those that expire soon, or that were never used', async () => {
+    await admin.post('/admin/v1/organisations', { slug: 'tidy' });
+    const inDays = (days: number) => new Date(Date.now() + days * 86_400_000).toISOString();
+    const soon = await issue({ organisation: 'tidy', expires_at: inDays(20) });
+    const used = await issue({ organisation: 'tidy', expires_at: inDays(40) });
+    await queryDatabase(
+      server.databaseUrl,
+      `update api_keys set last_used_at = now() where key_id = '${used.key_id}'`,
+    );
+    const idsOf = async (query: string) =>
+      (await admin.get(`${path}?organisation=tidy&${query}`)).body.keys.map((key: Issued) => key.key_id);
+    expect(await idsOf(`expires_before=${inDays(30)}`)).toEqual([soon.key_id]);
+    expect(await idsOf('unused=true')).toEqual([soon.key_id]);
+    expect(await idsOf('unused=false')).toHaveLength(2);
+    expectError(await admin.get(`${path}?expires_before=soon`), 400, ['expires_before']);
+  });
+
   it('never holds a key or a hash', async () => {
     const { key, key_id } = await issue();
     const entry = await listed(key_id);
@@ -189,6 +206,13 @@ describe('rotating', () => {
     expect(Math.abs(Date.parse(expires_at) - Date.now() - 86_400_000)).toBeLessThan(60_000);
     expect((await rotate(gone.key_id, { grace_seconds: 0 })).status).toBe(201);
     await expect.poll(() => use(gone.key)).toBe(401);
+  });
+
+  it('gives the successor an end where one is said', async () => {
+    const expires_at = new Date(Date.now() + 3_600_000).toISOString();
+    const { key_id } = await issue();
+    expect((await rotate(key_id, { expires_at })).body).toMatchObject({ expires_at, successor_of: key_id });
+    expectError(await rotate(key_id, { expires_at: '2020-01-01T00:00:00Z' }), 400, ['expires_at']);
   });
 
   it('of a key that is not in use is 404', async () => {

@@ -177,8 +177,9 @@ describe('the log', () => {
       all.filter(({ organisation }) => organisation === 'acme'),
     );
     const lines = (await run('audit', '--organisation', 'acme')).trim().split('\n');
-    expect(lines).toHaveLength(8);
-    expect(lines[0]).toMatch(/organisation\.report/);
+    expect(lines).toHaveLength(9);
+    expect(lines[0]).toBe('AT\tACTOR\tACT\tORGANISATION\tKEY ID\tDETAILS');
+    expect(lines[1]).toMatch(/organisation\.report/);
     expect(lines.at(-1)).toMatch(/organisation\.create/);
   });
 

@@ -29,6 +29,7 @@ describe('organisations', () => {
     expect(created.stdout).toMatch(/new-one/);
     expectFailure(await run('organisations', 'create', 'new-one'), /"new-one" exists already/);
     const { stdout } = await run('organisations', 'list');
+    expect(stdout).toMatch(/^SLUG\tNAME\tCREATED\tSTATE\n/);
     expect(stdout).toMatch(/^acme\tAcme Student Discounts\t/m);
     expect(stdout).toMatch(/^new-one\tnew-one\t/m);
   });
@@ -102,6 +103,7 @@ describe('keys', () => {
     const [active, revoked] = [await issue(), await issue()];
     expect((await run('keys', 'revoke', revoked.key_id)).stdout).toContain(revoked.key_id);
     const { stdout } = await run('keys', 'list', '--organisation', 'acme');
+    expect(stdout).toMatch(/^KEY ID\tORGANISATION\tPERMISSIONS\tISSUED\tSTATE\tLAST USED\tLABEL\n/);
     expect(stdout).toMatch(new RegExp(`^${active.key_id}\tacme\t.*\tactive\tnever used$`, 'm'));
     expect(stdout).toMatch(new RegExp(`^${revoked.key_id}\tacme\t.*\trevoked `, 'm'));
     expect(stdout).not.toContain('intake_');
@@ -166,6 +168,9 @@ describe('help', () => {
     [['--help'], /Usage/],
     [['--version'], /^\d+\.\d+\.\d+\n$/],
     [[], /Usage/],
+    [['help'], /Usage/],
+    [['help', 'settings'], /^ {2}DATABASE_URL .*\n(.*\n)* {2}LOG_LEVEL /m],
+    [['help', 'keys'], /keys issue/],
     [['serve', '--help'], /intake-server serve/],
     [['migrate', '--help'], /intake-server migrate/],
     [['organisations', '--help'], /organisations create/],
@@ -181,7 +186,7 @@ describe('help', () => {
   it.each([
     ['serve', '--port', '9000', /takes no arguments.*: PORT=\.\.\. intake-server serve$/],
     ['serve', '--database-url=postgres://a:hush@b/c', '', /: DATABASE_URL=\.\.\. intake-server serve$/],
-    ['serve', '--colour', 'red', /takes no arguments.*intake-server --help lists them$/],
+    ['serve', '--colour', 'red', /takes no arguments.*intake-server help settings lists them$/],
     ['migrate', '--log-level', 'debug', /: LOG_LEVEL=\.\.\. intake-server migrate$/],
     ['dev', '--port', '9000', /: PORT=\.\.\. npm run dev$/],
   ])('%s %s %s names the setting in its place, and repeats no value', async (command, flag, value, help) => {
@@ -191,8 +196,21 @@ describe('help', () => {
   });
 
   it('is pointed to by a command that does not exist', async () => {
-    expectFailure(await run('server'), /"server".*--help/);
-    expectFailure(await run('__proto__'), /--help/);
+    for (const flags of [[], ['--help'], ['-h']]) {
+      expectFailure(await run('server', ...flags), /"server".*Did you mean serve\?.*--help/);
+      expectFailure(await run('__proto__', ...flags), /"__proto__"\. intake-server --help/);
+    }
+    expectFailure(await run('help', 'organisation'), /Did you mean organisations\?/);
+  });
+
+  it('in general lists every command on one screen, and no setting but the required one', async () => {
+    const { stdout } = await runCommand(['--help'], {});
+    const commands = stdout.match(/^ {2}[a-z-]+ {2}/gm)?.map((name) => name.trim()) ?? [];
+    for (const command of commands)
+      expect((await runCommand([command, '--help'], {})).stdout).toContain(`intake-server ${command}`);
+    expect(commands.length).toBeGreaterThan(9);
+    expect(stdout.split('\n').length).toBeLessThanOrEqual(24);
+    expect(stdout.match(/\b[A-Z]+_[A-Z_]+\b/g)).toEqual(['DATABASE_URL']);
   });
 
   it('is pointed to by an option that does not exist', async () => {

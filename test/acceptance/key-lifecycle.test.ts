@@ -95,6 +95,33 @@ describe('an expiry', () => {
   );
 });
 
+it('the list can be of the keys that expire soon, or that were never used', async () => {
+  await server.run('organisations', 'create', 'tidy');
+  const soon = await issue('tidy', '--expires', '20d');
+  const later = await issue('tidy', '--expires', '40d');
+  const used = await issue('tidy');
+  const revoked = await issue('tidy', '--expires', '20d');
+  await server.run('keys', 'revoke', revoked.key_id);
+  const ended = await issue('tidy', '--expires', '20d');
+  const end = `update api_keys set expires_at = now() - interval '1 day' where key_id = '${ended.key_id}'`;
+  await queryDatabase(server.databaseUrl, end);
+  expect(await use(used.key)).toBe(200);
+  const idsOf = async (...flags: string[]) => {
+    const keys: ListedKey[] = JSON.parse(
+      await server.run('keys', 'list', '--organisation', 'tidy', '--json', ...flags),
+    );
+    return keys.map(({ key_id }) => key_id).toSorted();
+  };
+  const ids = (...keys: { key_id: string }[]) => keys.map(({ key_id }) => key_id).toSorted();
+  expect(await idsOf('--expiring', '30d')).toEqual(ids(soon));
+  expect(await idsOf('--expiring', '50d')).toEqual(ids(soon, later));
+  await expect.poll(() => idsOf('--unused'), { interval: 200 }).toEqual(ids(soon, later));
+  expect(await idsOf('--unused', '--expiring', '30d')).toEqual(ids(soon));
+  const wrong = await attempt('keys', 'list', '--expiring', 'soon');
+  expect([wrong.exitCode, wrong.stdout]).toEqual([1, '']);
+  expect(wrong.stderr).toMatch(/"soon" is not a period; .*7d/);
+});
+
 describe('what is kept of a key', () => {
   it('is its label, its creator and its dates', async () => {
     const before = Date.now();
@@ -121,7 +148,7 @@ describe('what is kept of a key', () => {
     await attempt('keys', 'issue', '--organisation', 'acme', '--label', 'two\nlines\tand more');
     const keys: ListedKey[] = JSON.parse(await server.run('keys', 'list', '--json'));
     const lines = (await server.run('keys', 'list')).trim().split('\n');
-    expect(lines).toHaveLength(keys.length);
+    expect(lines).toHaveLength(1 + keys.length);
   });
 
   it('is when it was last used, written once for many uses, and not for one that was refused', async () => {
@@ -168,6 +195,22 @@ describe('a successor', () => {
     const { expires_at } = await listed(key_id);
     await server.run('keys', 'rotate', key_id, '--grace', '24h');
     expect((await listed(key_id)).expires_at).toBe(expires_at);
+  });
+
+  it('ends when it is given an end, and without one the command says that it never does', async () => {
+    const { key_id } = await issue('acme', '--expires', '30d');
+    const { stdout } = await attempt('keys', 'rotate', key_id);
+    expect(stdout).toMatch(
+      /The new key never expires \(--expires sets an end\); the old one works for 24h more/,
+    );
+    const rotated = JSON.parse(await server.run('keys', 'rotate', key_id, '--expires', '60d', '--json'));
+    expect(Math.abs(Date.parse(rotated.expires_at) - Date.now() - 60 * 86_400_000)).toBeLessThan(60_000);
+    expect(await listed(rotated.key_id)).toMatchObject({ expires_at: rotated.expires_at });
+    const said = await attempt('keys', 'rotate', rotated.key_id, '--expires', '2199-12-31T00:00:00Z');
+    expect(said.stdout).toContain('The new key expires 2199-12-31T00:00:00.000Z');
+    const past = await attempt('keys', 'rotate', key_id, '--expires', '2020-01-01T00:00:00Z');
+    expect([past.exitCode, past.stdout]).toEqual([1, '']);
+    expect(past.stderr).toContain('2020-01-01');
   });
 
   it('takes over within seconds where there is no grace', async () => {

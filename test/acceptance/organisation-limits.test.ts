@@ -173,7 +173,18 @@ describe('organisations limit', () => {
     ).toMatchObject(
       all({ interactions_per_second_max: 9, records_per_second_max: 5_000, bytes_in_flight_max: 99_999_999 }),
     );
-    expect(await server.run('organisations', 'limit', 'shown')).toMatch(/5000/);
+    expect(await server.run('organisations', 'limit', 'shown')).toBe(
+      [
+        'LIMIT\tVALUE\tFROM',
+        'requests-per-second\t1000\tdefault (REQUESTS_PER_SECOND_MAX)',
+        'interactions-per-second\t9\tset for this organisation',
+        'records-per-second\t5000\tset for this organisation',
+        'bytes-in-flight\t99999999\tset for this organisation\n',
+      ].join('\n'),
+    );
+    const elsewhere = { DATABASE_URL: server.databaseUrl };
+    const { stdout } = await runCommand(['organisations', 'limit', 'shown'], elsewhere);
+    expect(stdout).toContain('requests-per-second\t100\tdefault (REQUESTS_PER_SECOND_MAX)');
   });
 
   it.each([

@@ -7,7 +7,7 @@ import { type IssuedKey, issueKey, revokeKey, rotateKey } from '../../operator/a
 import { findOrganisation, type Organisation } from '../../operator/organisations.ts';
 import { keyLabel, permissionProblem, permissionsOf, slugProblem, slugSchema } from '../../operator/rules.ts';
 import type { Pool } from '../../postgres/pool.ts';
-import { optional } from '../../registry/fields.ts';
+import { dateTime, flag, optional } from '../../registry/fields.ts';
 import { readDateTime, unixMsOf } from '../../registry/times.ts';
 import { notFound } from '../openapi-responses.ts';
 import type { Call, Operation } from '../operation.ts';
@@ -107,6 +107,12 @@ async function organisationNamed(pool: Pool, slug: string): Promise<Organisation
   });
 }
 
+interface KeyQuery {
+  readonly organisation?: string;
+  readonly expires_before?: Parameters<typeof unixMsOf>[0];
+  readonly unused?: boolean;
+}
+
 const list: Operation<AdminParts> = {
   id: 'list-keys',
   method: 'GET',
@@ -114,9 +120,15 @@ const list: Operation<AdminParts> = {
   tag,
   summary: 'List keys',
   description:
-    'Returns a page of keys, of one organisation or of all: send `next_cursor` as `cursor` until it is null.',
+    'Returns a page of keys, of one organisation or of all: send `next_cursor` as `cursor` until it is null. ' +
+    '`expires_before` and `unused` leave out keys that are revoked or have expired.',
   permission: null,
-  query: { organisation: optional(slugField), ...pageQuery },
+  query: {
+    organisation: optional(slugField),
+    expires_before: optional(dateTime({ description: 'only keys that expire before then' })),
+    unused: optional(flag({ description: '`true`: only keys that were never used' })),
+    ...pageQuery,
+  },
   answers: {
     200: {
       description: 'One page.',
@@ -125,10 +137,14 @@ const list: Operation<AdminParts> = {
     },
   },
   async handle(call, { pool }) {
-    const slug = call.query.organisation as string | undefined;
+    const { organisation: slug, expires_before, unused } = call.query as KeyQuery;
     const organisation = slug === undefined ? null : await organisationNamed(pool, slug);
-    const read = (after: string | null, count: number) =>
-      listApiKeys(pool, organisation?.organisation_id ?? null, after, count);
+    const filter = {
+      organisationId: organisation?.organisation_id ?? null,
+      expiresBefore: expires_before === undefined ? undefined : new Date(unixMsOf(expires_before)),
+      unused,
+    };
+    const read = (after: string | null, count: number) => listApiKeys(pool, filter, after, count);
     const { rows, next_cursor } = await pageOf(call.query, read, (row) => row.key_id);
     return { status: 200, body: { keys: rows, next_cursor } };
   },
@@ -141,7 +157,10 @@ function keyIdOf({ params }: Call): string {
   return key_id;
 }
 
-const rotateFields = { grace_seconds: wholeNumber({ minimum: 0, maximum: limits.graceSecondsMax }) };
+const rotateFields = {
+  grace_seconds: wholeNumber({ minimum: 0, maximum: limits.graceSecondsMax }),
+  expires_at: expiresAt,
+};
 
 const rotate: Operation<AdminParts> = {
   id: 'rotate-key',
@@ -150,7 +169,8 @@ const rotate: Operation<AdminParts> = {
   tag,
   summary: 'Rotate a key',
   description:
-    'Issues a successor with the same permissions and label. The old key works for `grace_seconds` more, default one day.',
+    'Issues a successor with the same permissions and label. The old key works for `grace_seconds` more, default one day. ' +
+    'The successor never expires unless `expires_at` is given: the expiry of the old key is not copied.',
   permission: null,
   pathParameters: { key_id: keyId },
   requestBody: {
@@ -163,8 +183,14 @@ const rotate: Operation<AdminParts> = {
     404: notFound,
   },
   async handle(call, { pool }) {
-    const { grace_seconds = limits.graceSecondsDefault } = readFields(rotateFields, call.body);
-    const successor = await rotateKey(pool, operatorOf(call), keyIdOf(call), grace_seconds * 1_000);
+    const { grace_seconds = limits.graceSecondsDefault, expires_at = null } = readFields(
+      rotateFields,
+      call.body,
+    );
+    const successor = await rotateKey(pool, operatorOf(call), keyIdOf(call), {
+      graceMs: grace_seconds * 1_000,
+      expiresAt: expires_at,
+    });
     if (!successor) throw new RequestError('key_not_found');
     return { status: 201, body: successor };
   },

@@ -1,0 +1,28 @@
+import { readDateTime, unixMsOf } from '../registry/times.ts';
+import { commandError } from './help.ts';
+
+const unitMs: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+
+const periodPattern = /^(\d{1,4})([smhd])$/;
+const isPeriod = (text: string) => periodPattern.test(text);
+
+/** In milliseconds. */
+export function readPeriod(text: string): number {
+  const [, count = '', unit = ''] = periodPattern.exec(text) ?? [];
+  const ms = Number(count) * (unitMs[unit] ?? Number.NaN);
+  if (Number.isNaN(ms)) throw commandError(`"${text}" is not a period; write it as 24h, 30m, 90s or 7d`);
+  return ms;
+}
+
+/** A period from now, or a date-time; either must lie in the future. */
+export function readExpiry(given: string): Date {
+  const instant = readDateTime(given);
+  if (instant === undefined && !isPeriod(given))
+    throw commandError(
+      `--expires takes a period such as 90d or a date-time such as 2027-01-01T00:00:00Z, not "${given}"`,
+    );
+  const ms = instant === undefined ? Date.now() + readPeriod(given) : unixMsOf(instant);
+  if (ms <= Date.now())
+    throw commandError(`--expires ${given} is past; give a date to come, or a period such as 90d`);
+  return new Date(ms);
+}
