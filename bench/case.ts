@@ -18,7 +18,7 @@ export interface Bench {
   readonly quick: boolean;
   /** Where to write the costs that were measured, for `intake-server plan --costs`. */
   readonly save: string | undefined;
-  /** The git ref that the case compare measures against. */
+  /** The git ref that the cases compare and record measure against. */
   readonly base: string | undefined;
   progress(what: string): void;
   /** Ends something at the end of the run, also of one that is broken off. */

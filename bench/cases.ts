@@ -6,11 +6,13 @@ import { costs } from './cases/costs.ts';
 import { feed } from './cases/feed.ts';
 import { interactions } from './cases/interactions.ts';
 import { interactionsBesideUploads } from './cases/interactions-beside-uploads.ts';
+import { interactionsCsv } from './cases/interactions-csv.ts';
 import { interactionsHistory } from './cases/interactions-history.ts';
 import { interactionsKeys } from './cases/interactions-keys.ts';
 import { interactionsOrganisations } from './cases/interactions-organisations.ts';
 import { memory } from './cases/memory.ts';
 import { plan } from './cases/plan.ts';
+import { record } from './cases/record.ts';
 import { report } from './cases/report.ts';
 import { telemetry } from './cases/telemetry.ts';
 import { tenMillion } from './cases/ten-million.ts';
@@ -34,6 +36,7 @@ export const cases: readonly Case[] = [
   interactions,
   interactionsKeys,
   interactionsHistory,
+  interactionsCsv,
   interactionsOrganisations,
   interactionsBesideUploads,
   feed,
@@ -46,4 +49,5 @@ export const cases: readonly Case[] = [
   costs,
   citus,
   compare,
+  record,
 ];

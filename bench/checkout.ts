@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
 import { UsageError } from './options.ts';
 
@@ -13,6 +13,8 @@ export interface Checkout {
   readonly commit: string;
   /** Its built program. */
   readonly main: string;
+  /** Builds its client, and returns the address of the library for `import`. */
+  buildClient(): Promise<string>;
   remove(): Promise<void>;
 }
 
@@ -28,16 +30,22 @@ export async function buildCheckout(ref: string): Promise<Checkout> {
     await git('worktree', 'remove', '--force', folder);
     rmSync(parent, { recursive: true });
   };
+  const build = (project: string) =>
+    run(join(folder, 'node_modules/.bin/tsc'), ['-p', project], { cwd: folder });
+  const buildClient = async () => {
+    await build('client/tsconfig.build.json');
+    return pathToFileURL(join(folder, 'client/dist/index.js')).href;
+  };
   await git('worktree', 'add', '--detach', folder, stdout.trim());
   try {
     const lockOf = (checkout: string) => readFileSync(join(checkout, 'package-lock.json'), 'utf8');
     if (lockOf(folder) === lockOf(root))
       symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'));
     else await run('npm', ['ci'], { cwd: folder });
-    await run(join(folder, 'node_modules/.bin/tsc'), ['-p', 'tsconfig.build.json'], { cwd: folder });
+    await build('tsconfig.build.json');
   } catch (error) {
     await remove();
     throw error;
   }
-  return { commit: stdout.trim(), main: join(folder, 'dist/main.js'), remove };
+  return { commit: stdout.trim(), main: join(folder, 'dist/main.js'), buildClient, remove };
 }

@@ -4,14 +4,18 @@ import { referenceId } from './records.ts';
 import type { Tenant } from './tables.ts';
 
 /** One interaction with every field filled; the item, the student and the user differ from one to the next. */
-export function interactionRequest({ key }: Tenant, item: number, student: number, headers = ''): Buffer {
-  const body = {
+export function interactionOf(item: number, student: number) {
+  return {
     ...sameForAll,
     user_id: `visitor-${student}`,
     student_id: referenceId('customers', student),
     item_id: referenceId('shops', item),
   };
-  return requestOf('/user-interactions', key, Buffer.from(JSON.stringify(body)), headers);
+}
+
+export function interactionRequest({ key }: Tenant, item: number, student: number, headers = ''): Buffer {
+  const body = Buffer.from(JSON.stringify(interactionOf(item, student)));
+  return requestOf('/user-interactions', key, body, headers);
 }
 
 export const sameForAll = {
@@ -23,7 +27,7 @@ export const sameForAll = {
   event_timestamp: '2026-03-14T09:26:53Z',
   source: 'SERVICE',
   recommendation_id: '0a1b2c3d-4e5f-4061-8273-94a5b6c7d8e9',
-};
+} as const;
 
 /** Each item once and each student once, but not the same of both together. */
 export function interactionRequests(tenant: Tenant, count: number, headers?: string): Buffer[] {

@@ -42,7 +42,7 @@ ${list.join('\n')}
   --json FILE      writes everything that was measured
   --plot FILE      draws the ratios as SVG
   --save FILE      of the case costs: writes them for intake-server plan --costs FILE
-  --base REF       of the case compare: the version to compare this one with`;
+  --base REF       of the cases compare and record: the version to compare this one with`;
 }
 
 /** Undefined where help is asked for. */
@@ -58,9 +58,11 @@ export function readOptions(args: string[], all: readonly Case[]): Options | und
   const cases = selectCases(positionals, all, values);
   if (values.save !== undefined && !cases.some(({ name }) => name === 'costs'))
     throw new UsageError('--save is for the case costs; name it: npm run bench -- costs --save FILE');
-  const isComparing = cases.some(({ name }) => name === 'compare');
+  const isComparing = cases.some(({ name }) => name === 'compare' || name === 'record');
   if (!values.all && isComparing !== (values.base !== undefined))
-    throw new UsageError('compare and --base belong together: npm run bench -- compare --base REF');
+    throw new UsageError(
+      'compare and record need --base, and no other case takes it: npm run bench -- compare --base REF',
+    );
   return {
     cases,
     quick: values.quick,

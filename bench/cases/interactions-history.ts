@@ -1,17 +1,16 @@
-import { randomUUIDv7 } from 'node:crypto';
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Bench, bestOf, type Case, interleave, ratiosOf } from '../case.ts';
 import { openSessions, secondsOf } from '../copy.ts';
 import { requestOf } from '../http-load.ts';
-import { createBareInteractions, expectStored, sameForAll } from '../interactions.ts';
-import { recordsPerBody, referenceId } from '../records.ts';
+import { createBareInteractions, expectStored } from '../interactions.ts';
+import { copyColumns, copyLineOf, pastInteraction, pastItems } from '../past-interactions.ts';
+import { recordsPerBody } from '../records.ts';
 import { storeReferences } from '../tables.ts';
 import { uploadRate } from '../upload.ts';
 
 const goal = { atLeast: 0.5 };
 const counts = [1, 2];
-const items = 5_000;
 const tables = ['bare.interactions', 'public.interactions'];
 
 /** Interactions of years, in batches, against COPY of the same rows into a table with the same indexes. */
@@ -21,20 +20,20 @@ export const interactionsHistory: Case = {
   async run(bench) {
     const { cluster, tenant, service, connections, rows } = bench;
     for (const type of ['shops', 'customers'] as const)
-      await storeReferences(cluster, [tenant.organisationId], type, items);
+      await storeReferences(cluster, [tenant.organisationId], type, pastItems);
     await createBareInteractions(bench);
     bench.progress('preparing files and bodies');
     const files = writeFiles(bench);
     const requests = Array.from({ length: Math.ceil(rows / recordsPerBody) }, (_, at) => {
       const size = Math.min(recordsPerBody, rows - at * recordsPerBody);
-      const records = Array.from({ length: size }, (__, row) => interactionOf(at * recordsPerBody + row));
+      const records = Array.from({ length: size }, (__, row) => pastInteraction(at * recordsPerBody + row));
       return requestOf('/user-interactions/batch', tenant.key, Buffer.from(JSON.stringify({ records })));
     });
     const sessions = await openSessions(bench, Math.max(...counts));
     const copy = (count: number) => async () => {
       await cluster.clean(...tables);
       const commands = (files.get(count) ?? []).map(
-        (file) => `\\copy bare.interactions (${columns.join(', ')}) from '${file}'`,
+        (file) => `\\copy bare.interactions (${copyColumns}) from '${file}'`,
       );
       return rows / (await secondsOf(sessions, commands));
     };
@@ -71,32 +70,9 @@ export const interactionsHistory: Case = {
   },
 };
 
-const columns = [
-  'organisation_id',
-  'interaction_id',
-  ...Object.keys({ ...sameForAll, user_id: '', student_id: '', item_id: '' }),
-  'event_time',
-];
-
-function interactionOf(row: number) {
-  const student = 1 + ((row * 7 + 3) % items);
-  return {
-    ...sameForAll,
-    event_timestamp: new Date(Date.UTC(2020, 0, 1) + row * 61_000).toISOString(),
-    user_id: `visitor-${student}`,
-    student_id: referenceId('customers', student),
-    item_id: referenceId('shops', 1 + (row % items)),
-  };
-}
-
 /** The same rows, cut into as many files as there are connections. */
 function writeFiles({ cluster, tenant, rows }: Bench): Map<number, string[]> {
-  const lines = Array.from({ length: rows }, (_, row) => {
-    const { event_timestamp, ...fields } = interactionOf(row);
-    const values = { ...fields, event_timestamp: JSON.stringify(event_timestamp) };
-    const inOrder = columns.slice(2, -1).map((column) => values[column as keyof typeof values]);
-    return `${[tenant.organisationId, randomUUIDv7(), ...inOrder, event_timestamp].join('\t')}\n`;
-  });
+  const lines = Array.from({ length: rows }, (_, row) => copyLineOf(tenant, pastInteraction(row)));
   return new Map(
     counts.map((count) => {
       const size = Math.ceil(rows / count);
