@@ -11,7 +11,7 @@ export interface IntakeOptions {
   readonly compress?: boolean;
   /** How long to go on with a request that fails for a reason that may pass. Default: 5 minutes. */
   readonly retryForMs?: number;
-  /** Called before each wait. */
+  /** Called before each wait. Without it, the first wait for a rate limit is reported with `console.warn`. */
   readonly onRetry?: (error: IntakeError, waitMs: number) => void;
 }
 
@@ -51,7 +51,7 @@ export class Connection {
   readonly keyId: string;
   readonly retryForMs: number;
   readonly #key: string;
-  readonly #onRetry: IntakeOptions['onRetry'];
+  readonly #onRetry: NonNullable<IntakeOptions['onRetry']>;
   /** A 429 or 503 pauses every request of this connection. */
   #pausedUntilMs = 0;
   #hurry = new AbortController();
@@ -67,7 +67,7 @@ export class Connection {
     this.#key = key;
     this.compress = compress ?? !/^(localhost|127\..*|\[::1\])$/.test(hostname);
     this.retryForMs = retryForMs ?? limits.retryForMs;
-    this.#onRetry = onRetry;
+    this.#onRetry = onRetry ?? onFirstLimit((notice) => console.warn(notice));
   }
 
   /** The body of the answer. Throws an IntakeError, or the signal's reason. */
@@ -116,7 +116,7 @@ export class Connection {
       if (error.status === 429 || error.status === 503) {
         this.#pausedUntilMs = Math.max(this.#pausedUntilMs, Date.now() + retryAfterMs);
       }
-      this.#onRetry?.(error, waitMs);
+      this.#onRetry(error, waitMs);
       const { signal: early } = this.#hurry;
       await wait(waitMs, call.signal, early);
       isHurried ||= early.aborted;
@@ -170,6 +170,20 @@ export class Connection {
     }
   }
 }
+
+/** Reports the first wait for a rate limit: it slows the caller down, and nothing fails. */
+export function onFirstLimit(report: (message: string) => void): NonNullable<IntakeOptions['onRetry']> {
+  let isReported = false;
+  return ({ status }) => {
+    if (status !== 429 || isReported) return;
+    isReported = true;
+    report(limitNotice);
+  };
+}
+
+/** Has no text of the answer, which a terminal might take for commands. */
+const limitNotice =
+  'The service limits how much may be sent in a second (429), so requests wait and are sent again. Nothing is lost. If this is too slow, ask the operator to raise the limits of your organisation.';
 
 interface Batch {
   readonly status: number;

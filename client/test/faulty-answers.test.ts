@@ -124,6 +124,17 @@ it('a replay waits for its turn', async () => {
   expect(answers.at(-1)).toEqual(done);
 });
 
+it('the command says once that its replay waits for another one', async () => {
+  const done = { batches: [{ status: 200, data: { counts } }], remaining: 0, next_cursor: null };
+  const bodies: object[] = [busy, busy, done];
+  const { place } = await start((...exchange) => json(200, bodies.shift())(...exchange));
+  expect(await runIntake(place, 'rejections', 'replay')).toEqual({
+    exitCode: 0,
+    stdout: '2,000 tried: 2,000 passed, 0 failed again.\n',
+    stderr: 'Another replay of this type is running. This one waits for its turn.\n',
+  });
+});
+
 it('a replay that does not get its turn says that another one is running', async () => {
   setLimit('backoffFirstMs', 1);
   const { intake, seen } = await start(json(200, busy));

@@ -1,11 +1,15 @@
 // @module-tag full
 
-import { expect, it, onTestFinished } from 'vitest';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, it, onTestFinished, vi } from 'vitest';
 import { startBuiltServer } from '../../test/support/built-server.ts';
 import { many, newShop } from '../../test/support/new-records.ts';
 import { Intake, type Interaction } from '../src/index.ts';
+import { runIntake } from './support/run-intake.ts';
 
-it('batches are split for a service that takes fewer interactions at once or in a second', {
+it('batches are split for a service that takes fewer interactions at once or in a second, which is reported once', {
   timeout: 120_000,
 }, async () => {
   const server = await startBuiltServer({
@@ -14,7 +18,10 @@ it('batches are split for a service that takes fewer interactions at once or in 
     INTERACTIONS_PER_SECOND_MAX: '20',
   });
   onTestFinished(() => server.stop());
-  const intake = new Intake({ url: server.url, key: await server.createKey('small') });
+  const key = await server.createKey('small');
+  const intake = new Intake({ url: server.url, key });
+  const warn = vi.spyOn(console, 'warn').mockReturnValue();
+  onTestFinished(() => warn.mockRestore());
   const shop = newShop();
   await intake.upload('shops', [shop]).finish();
   const interactions = many(100, (at) => ({
@@ -29,4 +36,17 @@ it('batches are split for a service that takes fewer interactions at once or in 
   expect(stored.toReversed()).toEqual(recorded);
   const { counts } = await intake.interactions.upload(interactions).finish();
   expect(counts).toMatchObject({ received: 100, created: 100 });
+  expect(warn.mock.calls).toEqual([[expect.stringContaining('ask the operator to raise the limits')]]);
+
+  const cwd = mkdtempSync(join(tmpdir(), 'intake-limits-'));
+  onTestFinished(() => rmSync(cwd, { recursive: true }));
+  const rows = interactions.slice(0, 60).map((one) => Object.values(one).join());
+  writeFileSync(
+    join(cwd, 'interactions.csv'),
+    `${[Object.keys(interactions[0]!).join(), ...rows].join('\n')}\n`,
+  );
+  const place = { cwd, env: { INTAKE_URL: server.url, INTAKE_KEY: key } };
+  const uploaded = await runIntake(place, 'upload', 'interactions.csv');
+  expect(uploaded.exitCode, uploaded.stderr).toBe(0);
+  expect(uploaded.stderr.match(/\(429\)/g)).toHaveLength(1);
 });

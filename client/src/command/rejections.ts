@@ -3,7 +3,7 @@ import { type Command, countOf, textOf, UsageError, type Values } from './comman
 import { typeOf } from './file-options.ts';
 import { readFirstLine } from './read-first-line.ts';
 import { connect } from './settings.ts';
-import { grouped, print, printJson, printJsonLine, printTable, prompt } from './terminal.ts';
+import { grouped, print, printJson, printJsonLine, printTable, prompt, say } from './terminal.ts';
 
 export const rejections: Command = {
   summary: 'list, summarise, replay or discard the failed records that the service keeps',
@@ -94,7 +94,13 @@ const actions: Record<string, Action> = {
 
   async replay(intake, filters, values) {
     const sum = { received: 0, failed: 0, remaining: 0 };
-    for await (const { batches, remaining } of intake.rejections.replay(filters)) {
+    let isWaiting = false;
+    for await (const { batches, remaining, next_cursor } of intake.rejections.replay(filters)) {
+      // Nothing was tried and more is left.
+      if (batches.length === 0 && next_cursor && !isWaiting) {
+        isWaiting = true;
+        say('Another replay of this type is running. This one waits for its turn.');
+      }
       for (const { data } of batches) {
         sum.received += data.counts.received;
         sum.failed += data.counts.failed;

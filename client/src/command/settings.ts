@@ -1,9 +1,10 @@
 import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { Connection } from '../connection.ts';
+import { Connection, onFirstLimit } from '../connection.ts';
 import { Intake, type IntakeOptions } from '../index.ts';
 import { UsageError } from './command.ts';
+import { warn } from './terminal.ts';
 
 export interface Settings {
   readonly url: string;
@@ -68,11 +69,11 @@ export function intakeOf(
   { url, key }: Pick<Settings, 'url' | 'key'>,
   options: Partial<IntakeOptions> = {},
 ): Intake {
-  return withAdvice(() => new Intake({ url, key, ...options }));
+  return withAdvice(() => new Intake({ url, key, onRetry: onFirstLimit(warn), ...options }));
 }
 
-export function connectionOf({ url, key }: Settings, onRetry?: IntakeOptions['onRetry']): Connection {
-  return withAdvice(() => new Connection({ url, key, ...(onRetry && { onRetry }) }));
+export function connectionOf({ url, key }: Settings, onRetry = onFirstLimit(warn)): Connection {
+  return withAdvice(() => new Connection({ url, key, onRetry }));
 }
 
 function withAdvice<T>(make: () => T): T {

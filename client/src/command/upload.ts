@@ -1,3 +1,4 @@
+import { onFirstLimit } from '../connection.ts';
 import { isRefusal } from '../errors.ts';
 import { checkHeaders } from '../files/check-headers.ts';
 import type { FileError } from '../files/file-error.ts';
@@ -192,7 +193,12 @@ function explainBroken({ lines }: FileError, filesLeft: number, isDryRun: boolea
 /** Several requests fail at once for one reason, so it is reported at most every ten seconds. */
 function tellRetries(progress: Progress): (error: IntakeError, waitMs: number) => void {
   let toldMs = -Infinity;
+  const tellLimit = onFirstLimit((notice) => {
+    progress.clear();
+    say(notice);
+  });
   return (error, waitMs) => {
+    tellLimit(error, waitMs);
     // A 429 is normal when uploading fast.
     if (error.status === 429 || performance.now() - toldMs < 10_000) return;
     toldMs = performance.now();
