@@ -8,6 +8,7 @@ import type { Cluster } from './cluster.ts';
 
 const main = fileURLToPath(new URL('../dist/main.js', import.meta.url));
 const startTimeoutMs = 30_000;
+const readyWithinMs = 60_000;
 
 /** The built service, in a process of its own. */
 export interface Service {
@@ -117,4 +118,11 @@ async function isLive(port: string): Promise<boolean> {
     ({ ok }) => ok,
     () => false,
   );
+}
+
+/** A process that was paused has to notice that its database is still there. */
+export async function untilReady({ port }: Service): Promise<void> {
+  for (const endMs = Date.now() + readyWithinMs; Date.now() < endMs; await sleep(100))
+    if ((await fetch(`http://127.0.0.1:${port}/health/ready`)).ok) return;
+  throw new Error('the service is not ready again after it was paused');
 }

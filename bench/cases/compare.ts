@@ -1,17 +1,15 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { type Bench, type Case, type Comparison, interleave, ratiosOf } from '../case.ts';
 import { buildCheckout } from '../checkout.ts';
 import { cpuSecondsOfEach } from '../cpu-time.ts';
 import { cycleFor, sendInTurn, withConnections } from '../http-load.ts';
 import { expectRecorded, interactionRequests } from '../interactions.ts';
 import { type Recipe, referenceId } from '../records.ts';
-import { migrateWithService, runCommand, type Service, startService } from '../service.ts';
+import { migrateWithService, runCommand, type Service, startService, untilReady } from '../service.ts';
 import type { Tenant } from '../tables.ts';
 import { uploadRate, uploadRequests } from '../upload.ts';
 
 const items = 1_000;
 const clients = 64;
-const readyWithinMs = 60_000;
 
 /** A version of the service with a database of its own. Everything is stored through its API: schemas may differ. */
 interface Side {
@@ -133,13 +131,6 @@ async function measure(bench: Bench, side: Side, work: Work): Promise<Cpu & { pe
   } finally {
     service.pause();
   }
-}
-
-/** A process that was stopped has to notice that its database is still there. */
-async function untilReady({ port }: Service): Promise<void> {
-  for (const endMs = Date.now() + readyWithinMs; Date.now() < endMs; await sleep(100))
-    if ((await fetch(`http://127.0.0.1:${port}/health/ready`)).ok) return;
-  throw new Error('the service is not ready again after it was stopped');
 }
 
 async function upload(bench: Bench, side: Side) {
