@@ -18,10 +18,14 @@ export interface LogState {
 /** Lets the planner prune the partitions that were made ahead. */
 export const beforeTomorrow = () => `change_id < '${uuidFloor(Date.now() + 24 * 3_600_000)}'`;
 
-/** The states of several logs in one query; on Citus the coordinator sends it on to the workers. */
+/**
+ * The states of several logs in one query. On Citus, if all of them are on one worker, the ids are repeated in the subquery:
+ * otherwise it asks every shard, and fails if any worker is away.
+ */
 export async function statesOf(
   pool: Pool,
   organisationIds: readonly string[],
+  isOneWorker: boolean,
 ): Promise<Map<string, Pick<LogState, 'last' | 'hasUnnumbered'>>> {
   const { rows } = await pool.query<{
     organisation_id: string;
@@ -30,7 +34,7 @@ export async function statesOf(
   }>(
     `select t.organisation_id, coalesce(c.last_number, 0) as last,
        exists (select from changes u where u.organisation_id = t.organisation_id and u.number is null
-               and u.${beforeTomorrow()}) as has_unnumbered
+               ${isOneWorker ? 'and u.organisation_id = any ($1::uuid[])' : ''} and u.${beforeTomorrow()}) as has_unnumbered
      from tenants t left join change_counters c on c.organisation_id = t.organisation_id
      where t.organisation_id = any ($1::uuid[])`,
     [organisationIds],

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { RequestError } from '../errors.ts';
 import { limits } from '../limits.ts';
-import type { Pool } from '../postgres/pool.ts';
+import type { SharedPool } from '../postgres/shared-pool.ts';
 import { statesOf } from './change-log.ts';
 import { ReaderGroups } from './reader-group.ts';
 
@@ -13,18 +13,21 @@ interface Waiting {
 }
 
 /**
- * Wakes waiting readers when there are new changes. A process polls once for all of them, in one query. LISTEN and NOTIFY
- * would not do: a transaction that notifies holds a database-wide lock while it commits.
+ * Wakes waiting readers when there are new changes. A process polls for all of them, with one query to each node that has
+ * their rows, so that a worker that is away delays only its own readers. LISTEN and NOTIFY would not do: a transaction that
+ * notifies holds a database-wide lock while it commits.
  */
 export class ChangeWatch {
   readonly groups = new ReaderGroups();
-  readonly #pool: Pool;
+  readonly #pool: Pick<SharedPool, 'ownerOf' | 'at'>;
   readonly #waiting = new Set<Waiting>();
   readonly #streams = new Map<string, number>();
+  /** Nodes that have not answered yet. */
+  readonly #asked = new Set<string | undefined>();
   #isAsking = false;
   #isStopping = false;
 
-  constructor(pool: Pool) {
+  constructor(pool: Pick<SharedPool, 'ownerOf' | 'at'>) {
     this.#pool = pool;
   }
 
@@ -80,19 +83,30 @@ export class ChangeWatch {
   async #keepAsking(): Promise<void> {
     this.#isAsking = true;
     while (this.#waiting.size > 0 && !this.#isStopping) {
-      // Readers report database errors when they read; until then they wait.
-      await this.#ask().catch(() => {});
+      for (const [node, organisationIds] of this.#waitingByNode())
+        if (!this.#asked.has(node)) void this.#ask(node, organisationIds);
       await sleep(limits.changesPollMs, undefined, { ref: false });
     }
     this.#isAsking = false;
   }
 
-  async #ask(): Promise<void> {
+  #waitingByNode(): Map<string | undefined, string[]> {
     const organisationIds = new Set([...this.#waiting].map(({ organisationId }) => organisationId));
-    const states = await statesOf(this.#pool, [...organisationIds]);
-    for (const { organisationId, number, wake } of this.#waiting) {
-      const state = states.get(organisationId);
-      if (state && (state.hasUnnumbered || number <= state.last)) wake();
+    return Map.groupBy(organisationIds, (organisationId) => this.#pool.ownerOf(organisationId));
+  }
+
+  async #ask(node: string | undefined, organisationIds: readonly string[]): Promise<void> {
+    this.#asked.add(node);
+    try {
+      const states = await statesOf(this.#pool.at(node), organisationIds, node !== undefined);
+      for (const { organisationId, number, wake } of this.#waiting) {
+        const state = states.get(organisationId);
+        if (state && (state.hasUnnumbered || number <= state.last)) wake();
+      }
+    } catch {
+      // Readers report database errors when they read; until then they wait.
+    } finally {
+      this.#asked.delete(node);
     }
   }
 }

@@ -50,7 +50,7 @@ async function move(args: string[]): Promise<void> {
   });
 }
 
-/** Waits for a move and prints its progress, which it reads over a second connection. */
+/** Waits for a move and prints its progress, which it reads over a second connection. Without that one it only waits. */
 async function showingProgress(moving: Promise<unknown>): Promise<void> {
   let isMoving = true;
   const ended = moving.finally(() => {
@@ -65,7 +65,7 @@ async function showingProgress(moving: Promise<unknown>): Promise<void> {
       last = line ?? last;
       await Promise.race([ended.catch(() => {}), sleep(limits.clusterProgressMs)]);
     }
-  });
+  }).catch(() => {});
   await ended;
 }
 

@@ -1,6 +1,8 @@
 import pg from 'pg';
 import { readDatabaseConfig } from '../config.ts';
 import { ClusterRefused, type Coordinator } from '../operator/distribute.ts';
+import { causeOf } from '../postgres/loggable-error.ts';
+import { isUnavailable } from '../postgres/pool.ts';
 import { explaining } from './explain-database.ts';
 import { commandError } from './help.ts';
 
@@ -19,14 +21,34 @@ export async function onCoordinator<T>(
     application_name: `intake-server ${command}`,
     options: '-c statement_timeout=0 -c idle_in_transaction_session_timeout=0',
   });
+  // A statement under way reports that its connection broke; without a listener the error would also end the process.
+  client.on('error', () => {});
   try {
     return await explaining({ setting: 'DATABASE_URL', url: databaseUrl }, async () => {
       await client.connect();
-      return work(client);
+      return work(client).catch((error: unknown) => {
+        throw explainLoss(error, client);
+      });
     });
   } catch (error) {
     throw error instanceof ClusterRefused ? commandError(`${error.message}; nothing was done`) : error;
   } finally {
     await client.end();
   }
+}
+
+/** What was completed stays, and every command here skips it when it is run again. */
+function explainLoss(error: unknown, { host, port }: pg.Client): unknown {
+  if (!isLost(error)) return error;
+  return commandError(
+    `the connection to PostgreSQL at ${host}:${port} was lost (${causeOf(error)}); when it is running again, run the command ` +
+      'again: it continues where it stopped',
+  );
+}
+
+/** Citus reports the last one, as an internal error, when its own server has died. */
+function isLost(error: unknown): boolean {
+  if (!(error instanceof pg.DatabaseError)) return isUnavailable(error);
+  const { code = '', severity, message } = error;
+  return severity === 'FATAL' || code.startsWith('57P') || /^postmaster was shut down/.test(message);
 }

@@ -10,6 +10,7 @@ import type { SharedCounts } from '../keys/shared-counts.ts';
 import { SignedCursors } from '../keys/signed-cursors.ts';
 import { limits } from '../limits.ts';
 import type { Metrics } from '../metrics/metrics.ts';
+import { Detours } from '../postgres/node-detours.ts';
 import { NodePools } from '../postgres/node-pools.ts';
 import { OwningNodes } from '../postgres/owning-nodes.ts';
 import { createPool, type OwnPool } from '../postgres/pool.ts';
@@ -33,6 +34,7 @@ export function createParts(
 ): Parts & {
   readonly pools: Readonly<Record<string, NodePools | OwnPool>>;
   readonly owners: OwningNodes | undefined;
+  readonly detours: Detours;
 } {
   const keyPool = createPool(
     {
@@ -49,8 +51,12 @@ export function createParts(
   const forRequests = { plansOnce: true, statements: statementEvents(metrics, traces) };
   const ofWriter = { ...config, databaseConnectionsMax: limits.interactionWritersMax };
   const writerPool = createPool(ofWriter, () => writer.forgetKnown(), forRequests);
-  const writerPools = new NodePools(writerPool, owners, (node) =>
-    createPool(at(node, ofWriter), () => writer.forgetKnown(), forRequests),
+  const detours = new Detours((worker) => metrics?.detoured(worker));
+  const writerPools = new NodePools(
+    writerPool,
+    owners,
+    (node) => createPool(at(node, ofWriter), () => writer.forgetKnown(), forRequests),
+    { detours },
   );
   const writer = new InteractionWriter(writerPools, (rows) => metrics?.flushed(rows), traces);
   const checker = new UploadChecker();
@@ -59,12 +65,10 @@ export function createParts(
     writer.forgetKnown();
     cursors.forget();
   });
-  const pools = new NodePools(
-    pool,
-    owners,
-    (node) => createPool(at(node, config), () => {}, forRequests),
-    config.databaseConnectionsMax,
-  );
+  const pools = new NodePools(pool, owners, (node) => createPool(at(node, config), () => {}, forRequests), {
+    openMax: config.databaseConnectionsMax,
+    detours,
+  });
   const sharedPool = new SharedPool(pools);
   const uploadsStall = new StallWatch();
   const readiness = new Readiness(config, {
@@ -81,14 +85,14 @@ export function createParts(
     pool: sharedPool,
     keys,
     owners,
+    detours,
     failedKeys: new FailedKeys(config.failedKeysPerMinuteMax),
     requestLimits: new RequestLimits(config, sharedCounts),
     bytesInFlight: new BytesInFlight(config),
     writer,
     checker,
     cursors,
-    // Whose change it is will be known only when it is found.
-    changeWatch: new ChangeWatch(sharedPool.for('')),
+    changeWatch: new ChangeWatch(sharedPool),
     readiness,
     uploadsStall,
     async close() {

@@ -20,6 +20,7 @@ import { Reachability, type ReachabilityLog } from '../postgres/reachability.ts'
 import { Readiness } from '../postgres/readiness.ts';
 import type { Traces } from '../traces/traces.ts';
 import { checkAdminDatabase, checkDatabase } from './check-database.ts';
+import { detourLog } from './detour-log.ts';
 import { explaining, type Target } from './explain-database.ts';
 import { commandError, refuseArguments } from './help.ts';
 import { createParts, statementEvents } from './parts.ts';
@@ -102,6 +103,7 @@ async function start(
   const app = await buildApp(parts, certificate);
   onStop(() => app.close());
   log = app.log;
+  parts.detours.logTo(detourLog(log));
   for (const warning of [...config.warnings, ...warnings]) log.warn(warning);
   const reachability = new Reachability(config.databaseUrl, tellOfDatabase(log));
   if (away !== undefined) reachability.failed('keys', away);

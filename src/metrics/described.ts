@@ -64,6 +64,11 @@ export const described = {
   poolIdle: gauge('pool_connections_idle', 'Connections to PostgreSQL that are open and free.', 'pool'),
   poolMax: gauge('pool_connections_max', 'Connections to PostgreSQL there can be.', 'pool'),
   poolWaiting: gauge('pool_waiting', 'Requests that wait for a connection.', 'pool'),
+  nodeDetours: counter(
+    'node_detours_total',
+    'On Citus, requests that went through the coordinator because this process cannot connect to their worker.',
+    'worker',
+  ),
   keyLookUps: counter('key_lookups_total', 'Keys asked for, found in the cache or looked up.', 'result'),
   keyChangesAge: gauge(
     'key_changes_age_seconds',

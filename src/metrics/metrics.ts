@@ -89,6 +89,10 @@ export class Metrics {
     this.#observe(described.statementSeconds, durationMs / 1_000, statementLabel(name));
   }
 
+  detoured(worker: string): void {
+    this.#count(described.nodeDetours, 1, worker);
+  }
+
   flushed(rows: number): void {
     this.#observe(described.flushRows, rows);
   }

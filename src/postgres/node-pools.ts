@@ -1,4 +1,5 @@
 import { limits } from '../limits.ts';
+import { Detours } from './node-detours.ts';
 import type { OwningNodes } from './owning-nodes.ts';
 import type { Client, OwnPool } from './pool.ts';
 
@@ -13,6 +14,7 @@ export class NodePools {
   readonly #workers = new Map<string, OwnPool>();
   readonly #leftAloneUntilMs = new Map<string, number>();
   readonly #openMax: number;
+  readonly #detours: Detours;
   #isCitus: boolean | undefined;
   /** Connections about to be opened to replace one that is being closed. */
   #replaced = 0;
@@ -22,12 +24,16 @@ export class NodePools {
     coordinator: OwnPool,
     owners?: OwningNodes,
     make: (node: string) => OwnPool = () => coordinator,
-    openMax = Number.POSITIVE_INFINITY,
+    {
+      openMax = Number.POSITIVE_INFINITY,
+      detours = new Detours(),
+    }: { readonly openMax?: number; readonly detours?: Detours } = {},
   ) {
     this.#coordinator = coordinator;
     this.#owners = owners;
     this.#make = make;
     this.#openMax = openMax;
+    this.#detours = detours;
   }
 
   /** The most connections to one server. */
@@ -71,14 +77,19 @@ export class NodePools {
   }
 
   async connect(node: string | undefined): Promise<Client> {
-    if (node === undefined || performance.now() < (this.#leftAloneUntilMs.get(node) ?? 0))
-      return this.#connectTo(this.#coordinator);
-    try {
-      return await this.#connectTo(this.#poolOf(node));
-    } catch {
-      this.#leftAloneUntilMs.set(node, performance.now() + limits.nodeLeftAloneMs);
-      return this.#connectTo(this.#coordinator);
+    if (node === undefined) return this.#connectTo(this.#coordinator);
+    if (performance.now() >= (this.#leftAloneUntilMs.get(node) ?? 0)) {
+      try {
+        const client = await this.#connectTo(this.#poolOf(node));
+        this.#detours.connected(node);
+        return client;
+      } catch (error) {
+        this.#leftAloneUntilMs.set(node, performance.now() + limits.nodeLeftAloneMs);
+        this.#detours.refused(node, error);
+      }
     }
+    this.#detours.taken(node);
+    return this.#connectTo(this.#coordinator);
   }
 
   /** At the bound it closes an idle connection first, and opens the new one before another request can take its place. */
@@ -109,6 +120,7 @@ export class NodePools {
       if (this.#owners?.nodes.has(node)) continue;
       this.#workers.delete(node);
       this.#leftAloneUntilMs.delete(node);
+      this.#detours.forget(node);
       void pool.end();
     }
   }

@@ -57,6 +57,16 @@ export class SharedPool {
     return this.#poolOf(() => this.#connect(organisationId, this.#pools.ownerOf(organisationId)));
   }
 
+  /** The worker that has the organisation's rows; undefined if unknown, as without Citus. */
+  ownerOf(organisationId: string): string | undefined {
+    return this.#pools.ownerOf(organisationId);
+  }
+
+  /** For a query about several organisations of one node. */
+  at(node: string | undefined): Pool {
+    return this.#poolOf(() => this.#connect(`all of ${node ?? 'the coordinator'}`, node));
+  }
+
   #poolOf(connect: () => Promise<Client>): Pool {
     const query = async (...statement: Parameters<Client['query']>) => {
       const client = await connect();

@@ -7,6 +7,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { embeddedBinaries, type LocalPostgres, startLocalPostgres } from '../../src/cli/local-postgres.ts';
+import { readConfig } from '../../src/config.ts';
+import { Detours } from '../../src/postgres/node-detours.ts';
+import { NodePools } from '../../src/postgres/node-pools.ts';
+import { createPool } from '../../src/postgres/pool.ts';
 import { makeCertificate } from '../support/certificate.ts';
 import { queryDatabase } from '../support/query-database.ts';
 import { runCommand } from '../support/run-command.ts';
@@ -84,6 +88,28 @@ describe('a PostgreSQL that serves TLS', () => {
       /^intake-server: the certificate of PostgreSQL at \S+ cannot be verified .* sslrootcert/,
     );
     expect(stderr).not.toContain(databaseUrl.password);
+  });
+
+  it('a worker of Citus with a certificate of another authority is reported, and its requests take a detour', async () => {
+    const poolWith = (rootCertificate: string) => {
+      const url = new URL(databaseUrl);
+      url.search = `?sslmode=verify-full&sslrootcert=${rootCertificate}`;
+      return createPool(readConfig({ DATABASE_URL: url.href }), () => {});
+    };
+    const coordinator = poolWith(served.certFile);
+    let authority = other.certFile;
+    const reported: object[] = [];
+    const detours = new Detours();
+    detours.logTo({ begun: (what) => reported.push(what), ended: (what) => reported.push(what) });
+    const poolsNow = () => new NodePools(coordinator, undefined, () => poolWith(authority), { detours });
+    const pools = [poolsNow()];
+    for (let time = 0; time < 2; time++) (await pools[0]?.connect('worker:5432'))?.release();
+    expect(reported).toEqual([{ worker: 'worker:5432', cause: 'DEPTH_ZERO_SELF_SIGNED_CERT' }]);
+    authority = served.certFile;
+    pools.push(poolsNow());
+    (await pools[1]?.connect('worker:5432'))?.release();
+    expect(reported.slice(1)).toEqual([{ worker: 'worker:5432' }]);
+    await Promise.all([...pools.map((one) => one.close()), coordinator.end()]);
   });
 
   it('is not where it is of no authority that the system trusts', async () => {

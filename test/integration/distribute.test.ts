@@ -18,6 +18,7 @@ import { unlimited } from '../support/built-server.ts';
 import { createTestDatabase } from '../support/database.ts';
 import { badTag, many, newTag } from '../support/new-records.ts';
 import { queryDatabase } from '../support/query-database.ts';
+import { startTcpProxy } from '../support/tcp-proxy.ts';
 
 /** From one PostgreSQL to a Citus cluster. CITUS_URL names the coordinator of one, as a superuser; without it, refusals alone. */
 
@@ -65,6 +66,24 @@ describe.skipIf(CITUS_URL)('on plain PostgreSQL', () => {
       expect(await run(databaseUrl, ['distribute', '--shards', shards])).toEqual(
         refused(/--shards must be a whole number from 1 to/),
       );
+    },
+  );
+
+  it.each([['distribute'], ['cluster', 'move', 'acme', 'there:5432']])(
+    '%s whose connection is lost ends with a sentence',
+    async (...args) => {
+      const proxy = await startTcpProxy(databaseUrl);
+      proxy.watch((bytes, link) => {
+        const isAsked = bytes.includes('pg_extension');
+        if (isAsked) link.cut();
+        return !isAsked;
+      });
+      expect(await run(proxy.databaseUrl, args)).toEqual(
+        refused(
+          /^intake-server: the connection to PostgreSQL at \S+ was lost \(.*\); .* run the command again.*\n$/,
+        ),
+      );
+      await proxy.close();
     },
   );
 

@@ -9,6 +9,7 @@ import { readConfig } from '../../src/config.ts';
 import type { NewInteraction } from '../../src/interactions/interaction-rows.ts';
 import { InteractionWriter } from '../../src/interactions/interaction-writer.ts';
 import { limits } from '../../src/limits.ts';
+import { Detours } from '../../src/postgres/node-detours.ts';
 import { NodePools } from '../../src/postgres/node-pools.ts';
 import { OwningNodes } from '../../src/postgres/owning-nodes.ts';
 import { createPool } from '../../src/postgres/pool.ts';
@@ -56,7 +57,7 @@ it.skipIf(inject('citus') !== null)(
   },
 );
 
-it('a worker that lets nobody in is left alone for a while, and the coordinator is asked in its place', async () => {
+it('a worker that refuses connections is left alone for a while, the coordinator is asked instead, and that is reported once', async () => {
   let tried = 0;
   const closed = createServer((socket) => {
     tried++;
@@ -64,18 +65,29 @@ it('a worker that lets nobody in is left alone for a while, and the coordinator 
   });
   await new Promise<void>((resolve) => closed.listen(0, '127.0.0.1', resolve));
   const { port } = closed.address() as AddressInfo;
-  const pools = new NodePools(test.pool, undefined, (node) =>
-    createPool(readConfig({ DATABASE_URL: `postgres://somebody@${node}/nowhere` }), () => {}),
-  );
-  for (let time = 0; time < 2; time++) {
-    const client = await pools.connect(`127.0.0.1:${port}`);
+  const worker = `127.0.0.1:${port}`;
+  const reported: object[] = [];
+  let taken = 0;
+  const detours = new Detours(() => taken++);
+  detours.logTo({ begun: (what) => reported.push(what), ended: (what) => reported.push(what) });
+  const make = (node: string) =>
+    createPool(readConfig({ DATABASE_URL: `postgres://somebody@${node}/nowhere` }), () => {});
+  // Uploads and interactions each have their own.
+  const [pools, others] = many(2, () => new NodePools(test.pool, undefined, make, { detours })) as [
+    NodePools,
+    NodePools,
+  ];
+  for (const pool of [pools, pools, others]) {
+    const client = await pool.connect(worker);
     expect((await client.query('select current_database() as name')).rows).toEqual([
       { name: new URL(test.databaseUrl).pathname.slice(1) },
     ]);
     client.release();
   }
-  expect(tried).toBe(1);
-  await pools.close();
+  expect(tried).toBe(2);
+  expect(taken).toBe(3);
+  expect(reported).toEqual([{ worker, cause: expect.stringMatching(/ECONNRESET|terminated/) }]);
+  await Promise.all([pools.close(), others.close()]);
   closed.close();
 });
 
@@ -86,7 +98,7 @@ it('whichever servers are asked, no more connections are open than may be, and i
     coordinator,
     { nodes: new Set('abcd') } as unknown as OwningNodes,
     () => createPool(config, () => {}),
-    3,
+    { openMax: 3 },
   );
   let openMax = 0;
   const asked = new Set<string | undefined>();

@@ -20,12 +20,15 @@ export async function localPostmaster(url: string): Promise<LocalPostmaster | un
   const folder = row?.folder ?? '';
   if (process.getuid?.() !== 0 || !existsSync(join(folder, 'postmaster.pid'))) return undefined;
   const first = Number(row?.pid);
-  const [program = '', ...args] = readFileSync(`/proc/${first}/cmdline`, 'utf8').split('\0').slice(0, -1);
+  const read = (file: string) => readFileSync(`/proc/${first}/${file}`, 'utf8').split('\0').slice(0, -1);
+  const [program = '', ...args] = read('cmdline');
+  // With our own HOME, Citus would look for certificates in a folder that its account cannot read.
+  const env = Object.fromEntries(read('environ').map((line) => line.split(/=(.*)/s).slice(0, 2)));
   const { uid, gid } = statSync(folder);
   let pid = first;
   /** False where it ends before it answers. */
   const tryToStart = async () => {
-    const server = spawn(program, args, { uid, gid, cwd: folder, detached: true, stdio: 'ignore' });
+    const server = spawn(program, args, { uid, gid, env, cwd: folder, detached: true, stdio: 'ignore' });
     server.unref();
     pid = server.pid ?? 0;
     while (server.exitCode === null) {

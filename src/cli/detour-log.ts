@@ -1,0 +1,14 @@
+import type { FastifyBaseLogger } from 'fastify';
+import type { DetourLog } from '../postgres/node-detours.ts';
+
+export function detourLog(log: FastifyBaseLogger): DetourLog {
+  return {
+    begun: (what) =>
+      log.warn(
+        what,
+        `cannot connect to the worker ${what.worker} (${what.cause}); the coordinator passes its requests on, which takes more ` +
+          'CPU. Check that the worker is running, lets this login in, and has a certificate for this name that sslrootcert trusts',
+      ),
+    ended: (what) => log.info(what, `can connect to the worker ${what.worker} again`),
+  };
+}
