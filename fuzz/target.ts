@@ -20,7 +20,7 @@ import { embeddedBinaries, startLocalPostgres } from '../src/cli/local-postgres.
 
 const main = fileURLToPath(new URL('../dist/main.js', import.meta.url));
 const startTimeoutMs = 120_000;
-export const adminToken = 'the-token-of-the-operator-while-fuzzing';
+export const adminToken = 'intake_admin_87IHxiTVcYEOzpWq1eibIu0m29igBQnyz3kcGA5pE1P0yMlSz';
 
 /** The built service with its admin API, on an empty PostgreSQL of its own. */
 export interface Target {
@@ -86,6 +86,9 @@ async function createLogins(ownerUrl: string): Promise<Record<string, string>> {
     DATABASE_URL: await login('intake_serve'),
     ADMIN_DATABASE_URL: await login('intake_admin'),
   };
+  await client.query(
+    `insert into admin_tokens (name, token_sha256, role, created_by) values ('fuzz', sha256('${adminToken}'), 'full', 'fuzz')`,
+  );
   await client.end();
   return urls;
 }
@@ -99,7 +102,6 @@ async function startService(folder: string, databases: Record<string, string>) {
     HOST: '127.0.0.1',
     PORT: '0',
     ADMIN_PORT: '0',
-    ADMIN_TOKEN: adminToken,
     LOG_LEVEL: 'info',
   };
   // In a process group of its own: Ctrl-C is for the fuzzer, and the service is stopped afterwards.

@@ -5,7 +5,7 @@ import { writeOrCheck } from './write-or-check.ts';
 const headings: Readonly<Record<string, string>> = {
   DATABASE_URL: 'PostgreSQL',
   HOST: 'Listening and TLS',
-  ADMIN_TOKEN: 'Admin API',
+  ADMIN_DATABASE_URL: 'Admin API',
   METRICS_PORT: 'Metrics',
   REDIS_URL: 'Limits per organisation',
   RECORDS_PER_REQUEST_MAX: 'Size of a request',

@@ -44,7 +44,6 @@ export type DatabaseConfig = Pick<
 >;
 
 export interface AdminConfig {
-  readonly token: string;
   readonly host: string;
   readonly port: number;
   readonly databaseUrl: string;
@@ -170,15 +169,16 @@ function contradictions(config: Config): string[] {
 }
 
 function readAdmin(env: Environment, problems: string[], warnings: string[]): AdminConfig | null {
-  if (!env.ADMIN_TOKEN) return null;
+  if (env.ADMIN_TOKEN)
+    warnings.push(
+      'ADMIN_TOKEN is no longer a setting and is ignored: issue tokens with intake-server tokens issue, and set ' +
+        'ADMIN_DATABASE_URL to serve the admin API',
+    );
+  if (!env.ADMIN_DATABASE_URL) return null;
   return {
-    token: readAdminToken(env.ADMIN_TOKEN, problems),
     host: env.ADMIN_HOST || settings.adminHost[1].fallback,
     port: readWholeNumber(env, settings.adminPort, problems),
-    // DATABASE_URL has been checked already.
-    databaseUrl: env.ADMIN_DATABASE_URL
-      ? readDatabaseUrl('ADMIN_DATABASE_URL', env, problems, warnings)
-      : (env.DATABASE_URL ?? ''),
+    databaseUrl: readDatabaseUrl('ADMIN_DATABASE_URL', env, problems, warnings),
   };
 }
 
@@ -248,17 +248,6 @@ function readTraces(env: Environment, problems: string[]): Config['traces'] {
   if (sampler && !samplers.includes(sampler))
     problems.push(`OTEL_TRACES_SAMPLER must be one of ${samplers.join(', ')}`);
   return { hasSampler: Boolean(sampler) };
-}
-
-const adminTokenCharactersMin = 32;
-
-function readAdminToken(value: string, problems: string[]): string {
-  if (!/^\S+$/.test(value) || value.length < adminTokenCharactersMin) {
-    problems.push(
-      `ADMIN_TOKEN must be at least ${adminTokenCharactersMin} characters without spaces; openssl rand -hex 32 makes one`,
-    );
-  }
-  return value;
 }
 
 function readTls(env: Environment, problems: string[]): Config['tls'] {

@@ -136,9 +136,10 @@ const onPublicApi = {
 const onAdminApi = {
   admin_unauthorized: [
     401,
-    'The admin token is wrong or missing',
-    'send it as "Authorization: Bearer <ADMIN_TOKEN>"',
+    'The admin token is missing, wrong, revoked or expired',
+    'send one that intake-server tokens issue made as "Authorization: Bearer <token>"',
   ],
+  read_only_token: [403, 'This admin token may only read', 'use one that was issued without --read-only'],
   organisation_not_found: [404, 'There is no organisation with this slug', 'check the slug'],
   key_not_found: [404, 'There is no key with this id in use', 'check the id'],
   slug_taken: [409, 'There is an organisation with this slug already', 'choose another'],

@@ -11,6 +11,7 @@ const commands: Record<string, () => Promise<{ run(args: string[]): Promise<void
   migrate: () => import('./cli/migrate.ts'),
   organisations: () => import('./cli/organisations.ts'),
   keys: () => import('./cli/keys.ts'),
+  tokens: () => import('./cli/tokens.ts'),
   audit: () => import('./cli/audit.ts'),
   plan: () => import('./cli/plan.ts'),
   'after-restore': () => import('./cli/after-restore.ts'),

@@ -47,10 +47,13 @@ export const settings = {
     text('none'),
     'addresses of the proxy that serves HTTPS in front, such as `10.0.0.5` or `10.0.0.0/8`, separated by commas',
   ],
-  adminToken: ['ADMIN_TOKEN', text('none'), 'at least 32 characters. With it Intake serves the admin API'],
+  adminDatabaseUrl: [
+    'ADMIN_DATABASE_URL',
+    text('none'),
+    'login of the admin API, a member of `intake_admin`. With it Intake serves [the admin API](operating.md#admin-api)',
+  ],
   adminHost: ['ADMIN_HOST', text('127.0.0.1'), 'address that the admin API listens on'],
   adminPort: ['ADMIN_PORT', wholeNumber(8081, 0, 65_535), 'port of the admin API; never `PORT`'],
-  adminDatabaseUrl: ['ADMIN_DATABASE_URL', text('`DATABASE_URL`'), 'login of the admin API'],
   metricsPort: [
     'METRICS_PORT',
     wholeNumber(0, 0, 65_535),

@@ -26,14 +26,19 @@ export async function run(args: string[]): Promise<void> {
       throw commandError(
         `${file} does not reach back to the restored moment; write it with a greater --limit on the old database, or use --revoke-all-keys`,
       );
-    if (all) console.log(`Revoked ${await revokeAllKeys(pool, by)} keys. Issue new ones with keys issue.`);
-    else {
-      const { revokedKeys, suspendedOrganisations, lostKeys } = await repeatActs(pool, by, entries);
+    if (all) {
+      const { keys, tokens } = await revokeAllKeys(pool, by);
       console.log(
-        `The log names ${revokedKeys} revoked keys and ${suspendedOrganisations} suspended organisations; all are so again.`,
+        `Revoked ${keys} keys and ${tokens} admin tokens. Issue new ones with keys issue and tokens issue.`,
       );
-      if (lostKeys.length > 0)
-        console.log(`Lost with the restore, to be issued anew: ${lostKeys.join(', ')}`);
+    } else {
+      const done = await repeatActs(pool, by, entries);
+      console.log(
+        `The log names ${done.revokedKeys} revoked keys, ${done.revokedTokens} revoked admin tokens and ` +
+          `${done.suspendedOrganisations} suspended organisations; all are so again.`,
+      );
+      const lost = [...done.lostKeys, ...done.lostTokens.map((name) => `the admin token ${name}`)];
+      if (lost.length > 0) console.log(`Lost with the restore, to be issued anew: ${lost.join(', ')}`);
     }
     await confirmRestore(pool, by);
   });

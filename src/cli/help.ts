@@ -11,7 +11,8 @@ Commands
   migrate         bring the database schema up to date
   organisations   create, list, suspend, resume and limit organisations, and switch their report on or off
   keys            issue, list, rotate and revoke API keys
-  audit           show who did what to organisations and keys
+  tokens          issue, list and revoke tokens of the admin API
+  audit           show who did what to organisations, keys and tokens
   plan            estimate the processes, machines and disks for a load
   after-restore   revoke again what was revoked before the database was restored, and open it
   distribute      spread the tables over the workers of a Citus cluster
@@ -30,12 +31,12 @@ const ofCommand: Readonly<Record<string, string>> = {
   serve: `intake-server serve
 
 Serves the API until it is stopped. Its settings: intake-server help settings. SIGTERM finishes what was begun and takes no new connections. It needs a login that
-is a member of the role intake_serve, and warns of one that may do more. With ADMIN_TOKEN the admin API is served too, on
-a port of its own.
+is a member of the role intake_serve, and warns of one that may do more. With ADMIN_DATABASE_URL the admin API is served too,
+on a port of its own.
 
   DATABASE_URL=postgres://intake_app:change-me@localhost/intake intake-server serve
-  ADMIN_TOKEN=$(openssl rand -hex 32) ADMIN_DATABASE_URL=postgres://intake_ops:change-me@localhost/intake \\
-    intake-server serve`,
+  DATABASE_URL=postgres://intake_app:change-me@localhost/intake \\
+    ADMIN_DATABASE_URL=postgres://intake_ops:change-me@localhost/intake intake-server serve`,
   migrate: `intake-server migrate
 
 Runs the migrations that the database has not had, as the owner of the tables, makes the views for analysts, and grants the
@@ -78,9 +79,20 @@ Permissions: data:write, data:write:<type>, data:read, interactions:write, inter
   intake-server keys list --expiring 30d
   intake-server keys rotate 0Qm3xYb7ZkA --grace 7d --expires 90d
   intake-server keys revoke 0Qm3xYb7ZkA`,
+  tokens: `intake-server tokens issue <name> [--read-only] [--expires <when>] [--json]
+intake-server tokens list [--json]
+intake-server tokens revoke <name>
+
+A token permits the use of the admin API: everything, or with --read-only what only reads. Give one to each person or program:
+its name is the actor in the audit log, and is never given twice. The token is shown once, when it is issued. A revoked token
+is refused by every process from then on. Without --expires, a period or a date, it never expires.
+
+  intake-server tokens issue deploy --expires 90d
+  intake-server tokens issue dashboard --read-only
+  intake-server tokens revoke deploy`,
   audit: `intake-server audit [--organisation <slug>] [--limit <n>] [--json]
 
-Shows who did what to organisations and keys, the newest first, 100 entries by default. The log only grows.
+Shows who did what to organisations, keys and tokens, the newest first, 100 entries by default. The log only grows.
 
   intake-server audit --organisation acme`,
   plan: `intake-server plan --records-per-second <n> --interactions-per-second <n> --organisations <n> --retention <days>
@@ -100,8 +112,8 @@ the costs of your own machine, which npm run bench -- costs --save <file> measur
 intake-server after-restore --revoke-all-keys
 
 A database that PostgreSQL has restored to an earlier moment gives out no keys: those that were revoked since would work
-again. --audit does again what the audit log of the database before the restore says was done to keys and organisations.
-Where there is no such log, revoke all keys and issue new ones. Both open the database again.
+again. --audit does again what the audit log of the database before the restore says was done to keys, tokens and
+organisations. If there is no such log, revoke all keys and tokens and issue new ones. Both open the database again.
 
   intake-server audit --json --limit 10000 > audit.json      (on the old database)
   intake-server after-restore --audit audit.json             (on the restored one)`,

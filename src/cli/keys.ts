@@ -7,7 +7,7 @@ import { keyLabel, permissionProblem, permissionsOf } from '../operator/rules.ts
 import { resourceTypes } from '../registry/resources.ts';
 import { commandError } from './help.ts';
 import { likestFirst } from './likest-first.ts';
-import { operator, organisationNamed, printAll } from './operator.ts';
+import { operator, organisationNamed, printAll, stateOf } from './operator.ts';
 import { readExpiry, readPeriod } from './periods.ts';
 import { withPool } from './with-pool.ts';
 
@@ -92,15 +92,9 @@ async function list(args: string[]): Promise<void> {
 }
 
 function lineOf(key: ListedKey): string {
-  const state =
-    key.revoked_at !== null
-      ? `revoked ${key.revoked_at}`
-      : key.expires_at !== null
-        ? `${Date.parse(key.expires_at) < Date.now() ? 'ended' : 'ends'} ${key.expires_at}`
-        : 'active';
   const used = key.last_used_at === null ? 'never used' : `used ${key.last_used_at}`;
   const { key_id, organisation, permissions, created_at, label } = key;
-  return [key_id, organisation, permissions.join(','), created_at, state, used, label ?? '']
+  return [key_id, organisation, permissions.join(','), created_at, stateOf(key), used, label ?? '']
     .join('\t')
     .trimEnd();
 }

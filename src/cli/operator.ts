@@ -28,6 +28,16 @@ export function noOrganisation(slug: string): Error {
   return commandError(`there is no organisation "${slug}"; organisations list shows them`);
 }
 
+/** The state of a key or token, for lists. */
+export function stateOf(one: {
+  readonly revoked_at: string | null;
+  readonly expires_at: string | null;
+}): string {
+  if (one.revoked_at !== null) return `revoked ${one.revoked_at}`;
+  if (one.expires_at === null) return 'active';
+  return `${Date.parse(one.expires_at) < Date.now() ? 'ended' : 'ends'} ${one.expires_at}`;
+}
+
 /** The first line of a list for people; programs use --json. */
 export function headerOf(columns: readonly string[]): string {
   return columns.map((column) => column.toUpperCase()).join('\t');

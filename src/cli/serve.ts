@@ -9,8 +9,8 @@ import { serveMetrics } from '../http/metrics-server.ts';
 import { version } from '../http/openapi.ts';
 import type { Parts } from '../http/operation.ts';
 import { BytesInFlight } from '../keys/bytes-in-flight.ts';
-import { FailedKeys } from '../keys/failed-keys.ts';
 import { connectSharedCounts } from '../keys/shared-counts.ts';
+import type { SignedCursors } from '../keys/signed-cursors.ts';
 import { limits } from '../limits.ts';
 import { choresOf, counting } from '../maintenance/chores.ts';
 import { type Maintenance, startMaintenance } from '../maintenance/maintenance.ts';
@@ -110,7 +110,9 @@ async function start(
   const maintenance = startBackground(config, parts, reachability, log, onStop);
   const stopWatching = certificate?.watch((error) => tellOfCertificate(app, error));
   onStop(() => stopWatching?.());
-  const admin = config.admin ? await startAdmin(config, config.admin, certificate, onStop) : undefined;
+  const admin = config.admin
+    ? await startAdmin(config, config.admin, parts.cursors, certificate, onStop)
+    : undefined;
   if (metrics) {
     const sources = sourcesOf(parts, maintenance, certificate);
     const { metricsHost: host, metricsPort: port } = config;
@@ -224,6 +226,7 @@ function sourcesOf(
 async function startAdmin(
   config: Config,
   admin: AdminConfig,
+  cursors: SignedCursors,
   certificate: Certificate | undefined,
   onStop: (end: () => unknown) => void,
 ): Promise<FastifyInstance> {
@@ -237,17 +240,15 @@ async function startAdmin(
   };
   const pool = createPool(ofAdmin, () => {});
   onStop(() => pool.end());
-  const setting = admin.databaseUrl === config.databaseUrl ? 'DATABASE_URL' : 'ADMIN_DATABASE_URL';
-  const target = { setting, url: admin.databaseUrl, role: 'intake_admin' } as const;
+  const target = { setting: 'ADMIN_DATABASE_URL', url: admin.databaseUrl, role: 'intake_admin' } as const;
   await explaining(target, () => checkAdminDatabase(pool, target));
   const readiness = new Readiness(ofAdmin);
   onStop(() => readiness.close());
   const app = await buildAdminApp(
     {
       config: ofAdmin,
-      admin,
       pool,
-      failedKeys: new FailedKeys(config.failedKeysPerMinuteMax),
+      cursors,
       bytesInFlight: new BytesInFlight(ofAdmin),
       readiness,
     },

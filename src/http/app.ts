@@ -249,7 +249,7 @@ function addRoute<P>(app: FastifyInstance, operation: Operation<P>, parts: P): v
     url: routeOf(operation),
     config: { operation },
     async handler(request, reply) {
-      const { principal, query, holding } = passedOf(request);
+      const { principal, token, query, holding } = passedOf(request);
       const { id: requestId, headers, log } = request;
       const body = request.body as Buffer | undefined;
       const params = request.params as Record<string, string>;
@@ -266,6 +266,7 @@ function addRoute<P>(app: FastifyInstance, operation: Operation<P>, parts: P): v
         const call = {
           requestId,
           principal,
+          token,
           params,
           query,
           headers,

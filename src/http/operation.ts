@@ -47,6 +47,8 @@ export interface Call {
   readonly requestId: string;
   /** Undefined only for operations that need no permission. */
   readonly principal: Principal | undefined;
+  /** The name of the token of a request to the admin API. */
+  readonly token?: string | undefined;
   readonly params: Readonly<Record<string, string>>;
   readonly query: Readonly<Query>;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;

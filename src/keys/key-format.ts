@@ -27,12 +27,31 @@ export function makeKey(): NewKey {
   return { keyId, key: unchecked + checksum(unchecked) };
 }
 
+const tokenPrefix = 'intake_admin_';
+const tokenPattern = new RegExp(
+  `^${tokenPrefix}[0-9A-Za-z]{${secretLength}}([0-9A-Za-z]{${checksumLength}})$`,
+);
+
+/** A token of the admin API: the same, without an id. */
+export function makeToken(): string {
+  const unchecked = tokenPrefix + base62(randomBytes(secretBytes), secretLength);
+  return unchecked + checksum(unchecked);
+}
+
+/** Whether it has the form and the checksum of a token: most wrong ones are found out without a query. */
+export function isToken(text: string): boolean {
+  const [, digits] = tokenPattern.exec(text) ?? [];
+  return digits !== undefined && hasChecksum(text, digits);
+}
+
 /** The id in a well-formed key whose checksum is right, else undefined. */
 export function keyIdOf(key: string): string | undefined {
   const parts = keyPattern.exec(key);
-  return parts && crc32(key.slice(0, -checksumLength)) === fromBase62(parts[2] as string)
-    ? parts[1]
-    : undefined;
+  return parts && hasChecksum(key, parts[2] as string) ? parts[1] : undefined;
+}
+
+function hasChecksum(text: string, digits: string): boolean {
+  return crc32(text.slice(0, -checksumLength)) === fromBase62(digits);
 }
 
 export const keyIdPattern = new RegExp(`^[0-9A-Za-z]{${keyIdLength}}$`);

@@ -34,7 +34,8 @@ export class SignedCursors {
     this.#pool = pool;
   }
 
-  async for(organisationId: string, purpose: 'feed' | 'replay' | 'report'): Promise<CursorSigner> {
+  /** In the admin API the organisation may be 'all'. */
+  async for(organisationId: string, purpose: 'feed' | 'replay' | 'report' | 'audit'): Promise<CursorSigner> {
     this.#key ??= this.#read();
     return new CursorSigner(await this.#key, `${purpose} ${organisationId}`);
   }

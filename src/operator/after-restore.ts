@@ -2,13 +2,16 @@ import { endApiKeyAfter, findListedKey } from '../keys/api-keys.ts';
 import type { Client, Pool } from '../postgres/pool.ts';
 import { inTransaction } from '../postgres/transactions.ts';
 import { changeOrganisation, type Operator, revokeKey } from './acts.ts';
+import { isTokenThere, revokeToken } from './admin-tokens.ts';
 import { type AuditEntry, insertAuditEntry } from './audit-log.ts';
 
 export interface Repeated {
   readonly revokedKeys: number;
   readonly suspendedOrganisations: number;
-  /** Keys issued after the restored moment: they cannot be recovered. */
+  readonly revokedTokens: number;
+  /** Keys and tokens issued after the restored moment: they cannot be recovered. */
   readonly lostKeys: readonly string[];
+  readonly lostTokens: readonly string[];
 }
 
 /**
@@ -20,8 +23,9 @@ export async function repeatActs(
   by: Operator,
   entries: readonly AuditEntry[],
 ): Promise<Repeated> {
-  let revokedKeys = 0;
+  let [revokedKeys, revokedTokens] = [0, 0];
   const lostKeys: string[] = [];
+  const lostTokens: string[] = [];
   const suspended = new Map<string, boolean>();
   // The log lists the newest first.
   for (const { act, key_id, organisation, at, details } of entries.toReversed()) {
@@ -29,6 +33,9 @@ export async function repeatActs(
     if (act === 'key.rotate' && !(await isThere(pool, String(details.successor))))
       lostKeys.push(String(details.successor));
     if (act === 'key.revoke' && key_id && (await revokeKey(pool, by, key_id))) revokedKeys++;
+    const token = String(details.name);
+    if (act === 'token.issue' && !(await isTokenThere(pool, token))) lostTokens.push(token);
+    if (act === 'token.revoke' && (await revokeToken(pool, by, token))) revokedTokens++;
     if (/^key\.(rotate|end)$/.test(act) && key_id) {
       const graceMs = Date.parse(at) + Number(details.grace_seconds) * 1_000 - Date.now();
       await endKey(pool, by, key_id, Math.max(0, graceMs));
@@ -39,7 +46,7 @@ export async function repeatActs(
   for (const [slug, isSuspended] of suspended)
     await changeOrganisation(pool, by, slug, { suspended: isSuspended });
   const suspendedOrganisations = [...suspended.values()].filter(Boolean).length;
-  return { revokedKeys, suspendedOrganisations, lostKeys };
+  return { revokedKeys, revokedTokens, suspendedOrganisations, lostKeys, lostTokens };
 }
 
 /**
@@ -77,8 +84,8 @@ async function endKey(pool: Pool, by: Operator, keyId: string, graceMs: number):
   });
 }
 
-/** For a restore where it is unknown which keys were revoked meanwhile. */
-export async function revokeAllKeys(pool: Pool, { actor }: Operator): Promise<number> {
+/** For a restore where it is unknown which keys and tokens were revoked meanwhile. */
+export async function revokeAllKeys(pool: Pool, by: Operator): Promise<{ keys: number; tokens: number }> {
   return inTransaction(pool, async (client) => {
     // One audit entry per key, so that this database's log can be repeated as well.
     const { rowCount } = await client.query(
@@ -87,9 +94,14 @@ export async function revokeAllKeys(pool: Pool, { actor }: Operator): Promise<nu
        )
        insert into audit_log (actor, act, organisation_id, key_id, details)
        select $1, 'key.revoke', organisation_id, key_id, '{}' from revoked`,
-      [actor],
+      [by.actor],
     );
-    return rowCount ?? 0;
+    const { rowCount: tokens } = await client.query(
+      `with revoked as (update admin_tokens set revoked_at = now() where revoked_at is null returning name)
+       insert into audit_log (actor, act, details) select $1, 'token.revoke', jsonb_build_object('name', name) from revoked`,
+      [by.actor],
+    );
+    return { keys: rowCount ?? 0, tokens: tokens ?? 0 };
   });
 }
 

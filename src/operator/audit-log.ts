@@ -29,20 +29,24 @@ export interface AuditEntry {
   readonly details: Readonly<Record<string, unknown>>;
 }
 
-/** The newest first, of one organisation or of all. */
+/** The newest first, of one organisation or of all; with `before`, those older than that entry. */
 export async function listAuditEntries(
   pool: Pool,
   organisationId: string | null,
   count: number,
+  before: string | null = null,
 ): Promise<AuditEntry[]> {
-  // Only the condition in use, and the limit as a literal: see `listApiKeys`.
-  const ofOrganisation = organisationId === null ? '' : 'where a.organisation_id = $1';
+  // Only the conditions in use, and the limit as a literal: see `listApiKeys`.
+  const values: string[] = [];
+  const conditions: string[] = [];
+  if (organisationId !== null) conditions.push(`a.organisation_id = $${values.push(organisationId)}`);
+  if (before !== null) conditions.push(`a.audit_id < $${values.push(before)}`);
   const { rows } = await pool.query<AuditEntry>(
     `select a.audit_id, ${isoTime('a.at')} as at, a.actor, a.act, o.slug as organisation, a.key_id, a.request_id, a.details
      from audit_log a left join organisations o using (organisation_id)
-     ${ofOrganisation}
+     ${conditions.length > 0 ? `where ${conditions.join(' and ')}` : ''}
      order by a.audit_id desc limit ${Math.trunc(count)}`,
-    organisationId === null ? [] : [organisationId],
+    values,
   );
   return rows;
 }

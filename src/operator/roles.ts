@@ -30,6 +30,7 @@ const grants: Readonly<Record<string, readonly string[]>> = {
   intake_admin: [
     'usage on schema public',
     'select, insert, update on organisations, api_keys',
+    'select, insert (name, token_sha256, role, created_by, expires_at), update (revoked_at) on admin_tokens',
     'select, insert (actor, act, organisation_id, key_id, request_id, details) on audit_log',
     'select on schema_migrations, schema_compatibility',
     'select, insert (target) on restores',

@@ -29,6 +29,7 @@ const routes: [method: string, path: string][] = [
   ['GET', '/admin/v1/keys'],
   ['POST', '/admin/v1/keys/{key_id}/rotate'],
   ['POST', '/admin/v1/keys/{key_id}/revoke'],
+  ['GET', '/admin/v1/audit'],
 ];
 
 function call(api: Api, [method, path]: readonly [string, string]): Promise<Answer> {
@@ -102,32 +103,34 @@ describe('the port', () => {
     expectError(await admin.upload('tags', [{}]), 404);
   });
 
-  it('is not opened without a token', async () => {
+  it('is not opened without a login of its own', async () => {
     const { databaseUrl: DATABASE_URL, adminUrl } = server;
     const taken = { DATABASE_URL, ADMIN_PORT: new URL(adminUrl).port };
-    const withToken = await runCommand(['serve'], { ...taken, PORT: '0', ADMIN_TOKEN: adminToken });
-    expect(withToken.exitCode).toBe(1);
-    expect(withToken.stderr).toMatch(/ADMIN_PORT/);
-    // It starts, so it did not ask for the port that is taken.
-    const without = await startBuiltServer(taken);
-    expect(without.log.join('\n')).not.toContain('Admin API');
+    const withLogin = { ...taken, PORT: '0', ADMIN_DATABASE_URL: DATABASE_URL };
+    const refused = await runCommand(['serve'], withLogin);
+    expect(refused.exitCode).toBe(1);
+    expect(refused.stderr).toMatch(/ADMIN_PORT/);
+    // It starts, so it did not ask for the port that is taken; the setting of 0.1.0 has a warning.
+    const without = await startBuiltServer({ ...taken, ADMIN_TOKEN: 'the-token-of-an-older-version-0.1.0' });
+    const log = without.log.join('\n');
+    expect(log).not.toContain('Admin API');
+    expect(log).toMatch(/ADMIN_TOKEN is no longer a setting.*tokens issue.*ADMIN_DATABASE_URL/);
+    expect(log).not.toContain('older-version');
     await without.stop();
   });
 
   it.each([
-    ['a token that is too short', { ADMIN_TOKEN: 'x'.repeat(31) }, /ADMIN_TOKEN.*32/],
-    [
-      'the port of the public API',
-      { ADMIN_TOKEN: adminToken, ADMIN_PORT: '8123', PORT: '8123' },
-      /ADMIN_PORT/,
-    ],
-    ['no port', { ADMIN_TOKEN: adminToken, ADMIN_PORT: 'http' }, /ADMIN_PORT/],
+    ['a login that is no address', { ADMIN_DATABASE_URL: 'mysql://a:hush@b' }, /ADMIN_DATABASE_URL/],
+    ['the port of the public API', { ADMIN_PORT: '8123', PORT: '8123' }, /ADMIN_PORT/],
+    ['no port', { ADMIN_PORT: 'http' }, /ADMIN_PORT/],
   ] as [string, Record<string, string>, RegExp][])('is not opened with %s', async (_what, env, named) => {
-    const settings = { DATABASE_URL: server.databaseUrl, PORT: '0', ADMIN_PORT: '0', ...env };
+    const { databaseUrl } = server;
+    const login = { DATABASE_URL: databaseUrl, ADMIN_DATABASE_URL: databaseUrl };
+    const settings = { ...login, PORT: '0', ADMIN_PORT: '0', ...env };
     const { exitCode, stdout, stderr } = await runCommand(['serve'], settings);
     expect({ exitCode, stdout }).toEqual({ exitCode: 1, stdout: '' });
     expect(stderr).toMatch(named);
-    expect(stderr).not.toContain(env.ADMIN_TOKEN);
+    expect(stderr).not.toContain('hush');
   });
 });
 

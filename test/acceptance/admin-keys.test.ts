@@ -43,7 +43,7 @@ const listing = {
   permissions: ['data:write', 'data:read', 'interactions:write', 'interactions:read'],
   label: null,
   created_at: expect.any(String),
-  created_by: 'admin-api',
+  created_by: 'token:operator',
   last_used_at: null,
   expires_at: null,
   revoked_at: null,
@@ -270,9 +270,9 @@ it('every act is in the audit log, with the request that it came with, and witho
   const text = await server.run('audit', '--organisation', 'watched', '--json');
   const [, ...entries]: { act: string; actor: string; request_id: string }[] = JSON.parse(text).toReversed();
   expect(entries.map(({ act, actor, request_id }) => [act, actor, request_id])).toEqual([
-    ['key.issue', 'admin-api', issued.headers.get('x-request-id')],
-    ['key.rotate', 'admin-api', rotated.headers.get('x-request-id')],
-    ['key.revoke', 'admin-api', revoked.headers.get('x-request-id')],
+    ['key.issue', 'token:operator', issued.headers.get('x-request-id')],
+    ['key.rotate', 'token:operator', rotated.headers.get('x-request-id')],
+    ['key.revoke', 'token:operator', revoked.headers.get('x-request-id')],
   ]);
   for (const { key } of [issued.body, rotated.body]) expect(text).not.toContain(key.split('_')[2]);
   expect(server.log.join('\n')).not.toContain('intake_');

@@ -246,10 +246,10 @@ it('every act is in the audit log, with the request that it came with', async ()
     await server.run('audit', '--organisation', 'watched', '--json'),
   );
   expect(entries.toReversed().map(({ act, actor, request_id }) => [act, actor, request_id])).toEqual([
-    ['organisation.create', 'admin-api', requestIds[0]],
-    ['organisation.suspend', 'admin-api', requestIds[1]],
-    ['organisation.resume', 'admin-api', requestIds[2]],
-    ['organisation.limit', 'admin-api', requestIds[3]],
-    ['organisation.report', 'admin-api', requestIds[4]],
+    ['organisation.create', 'token:operator', requestIds[0]],
+    ['organisation.suspend', 'token:operator', requestIds[1]],
+    ['organisation.resume', 'token:operator', requestIds[2]],
+    ['organisation.limit', 'token:operator', requestIds[3]],
+    ['organisation.report', 'token:operator', requestIds[4]],
   ]);
 });

@@ -95,9 +95,9 @@ it('what serve says to run is enough to serve', async () => {
     stderr: '',
   });
   await queryDatabase(databaseUrl, `revoke intake_admin from "${login}"; grant intake_serve to "${login}"`);
-  const admin = { ADMIN_TOKEN: 'x'.repeat(32), ADMIN_PORT: '0' };
+  const admin = { ADMIN_DATABASE_URL: url, ADMIN_PORT: '0' };
   expect(await sentenceOf(['serve'], url, admin)).toMatch(
-    /DATABASE_URL is no member of intake_admin; .*grant intake_admin to/,
+    /ADMIN_DATABASE_URL is no member of intake_admin; .*grant intake_admin to/,
   );
   const wrong = { ...admin, ADMIN_DATABASE_URL: changed(databaseUrl, { password: 'wrong' }) };
   expect(await sentenceOf(['serve'], url, wrong)).toContain(

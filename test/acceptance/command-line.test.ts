@@ -309,7 +309,7 @@ describe('settings', () => {
     const server = await startBuiltServer({ DATABASE_URL: databaseUrl });
     try {
       const { port } = new URL(server.url);
-      const admin = { ADMIN_TOKEN: 'x'.repeat(32), ADMIN_PORT: '0' };
+      const admin = { ADMIN_DATABASE_URL: databaseUrl, ADMIN_PORT: '0' };
       for (const more of [{}, admin]) {
         const env = { DATABASE_URL: databaseUrl, PORT: port, ...more };
         const { exitCode, stderr } = await runCommand(['serve'], env);

@@ -340,10 +340,9 @@ it('SIGUSR2 switches to debug and back, with one line each', async () => {
 });
 
 it('the start is one line, with the version, where it listens and how many connections it may have', async () => {
-  const token = { ADMIN_TOKEN: 'x'.repeat(32), ADMIN_PORT: '0' };
   const databaseUrl = await createTestDatabase();
   const server = await startBuiltServer({
-    ...token,
+    ADMIN_PORT: '0',
     DATABASE_URL: databaseUrl,
     ADMIN_DATABASE_URL: databaseUrl,
     DATABASE_CONNECTIONS_MAX: '7',

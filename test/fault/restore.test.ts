@@ -127,6 +127,7 @@ it.skipIf(!isInstalled)(
     const { cursor } = await readFeed(apiOf(before.url, kept.key));
     await before.stop();
 
+    for (const name of ['stolen', 'kept']) await intake(url, 'tokens', 'issue', name);
     const noted = await hashesOf(url);
     const [{ moment } = { moment: '' }] = await queryDatabase<{ moment: string }>(
       url,
@@ -134,6 +135,8 @@ it.skipIf(!isInstalled)(
     );
     await sleep(1_000);
     await intake(url, 'keys', 'revoke', stolen.key_id);
+    await intake(url, 'tokens', 'revoke', 'stolen');
+    await intake(url, 'tokens', 'issue', 'late');
     const late = await issue();
     await queryDatabase(url, 'delete from shops');
     const log = join(folder, 'audit.json');
@@ -177,7 +180,10 @@ it.skipIf(!isInstalled)(
     const refused = await runCommand(['after-restore', '--audit', short], { DATABASE_URL: asOperator.href });
     expect(refused).toMatchObject({ exitCode: 1, stderr: expect.stringContaining('does not reach back') });
     const said = await intake(asOperator.href, 'after-restore', '--audit', log);
-    expect(said).toContain(`to be issued anew: ${late.key_id}\n`);
+    expect(said).toContain('1 revoked keys, 1 revoked admin tokens and 0 suspended organisations');
+    expect(said).toContain(`to be issued anew: ${late.key_id}, the admin token late\n`);
+    const inUse = 'select name from admin_tokens where revoked_at is null';
+    expect(await queryDatabase(target, inUse)).toEqual([{ name: 'kept' }]);
     await expect.poll(() => status('/v1/data', kept)).toBe(200);
     expect(await status('/v1/data', stolen)).toBe(401);
     // A copy that was kept from the feed may hold what was lost.

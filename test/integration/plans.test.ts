@@ -8,6 +8,7 @@ import { startService } from '../../src/cli/serve.ts';
 import { readConfig } from '../../src/config.ts';
 import { adminOperations } from '../../src/http/admin/operations.ts';
 import { choresOf, counting } from '../../src/maintenance/chores.ts';
+import { issueToken, listTokens, revokeToken } from '../../src/operator/admin-tokens.ts';
 import { listAuditEntries } from '../../src/operator/audit-log.ts';
 import { createPool } from '../../src/postgres/pool.ts';
 import { tableOf } from '../../src/records/tables.ts';
@@ -74,6 +75,7 @@ const tiny = [
   'restores',
   'leases',
   'cursor_key',
+  'admin_tokens',
   'interaction_partitions',
 ];
 const records = resourceTypes.map((type) => tableOf(type).name);
@@ -133,12 +135,10 @@ async function refill(table: string, rows: number): Promise<void> {
 
 async function useEverything(): Promise<void> {
   const adminPort = await freePort();
-  const adminToken = randomUUID();
   const config = readConfig({
     ...unlimited,
     DATABASE_URL: servingUrl(ownerUrl),
     ADMIN_DATABASE_URL: ownerUrl,
-    ADMIN_TOKEN: adminToken,
     ADMIN_PORT: String(adminPort),
     PORT: '0',
     LOG_LEVEL: 'silent',
@@ -146,7 +146,9 @@ async function useEverything(): Promise<void> {
   const service = await startService(config);
   const pool = createPool({ ...config, databaseUrl: ownerUrl }, () => {});
   try {
-    const admin = apiOf(`http://127.0.0.1:${adminPort}`, adminToken);
+    const by = { actor: 'test' };
+    const issuedToken = await issueToken(pool, by, { name: 'operator', role: 'full', expiresAt: null });
+    const admin = apiOf(`http://127.0.0.1:${adminPort}`, issuedToken?.token);
     await admin.post('/admin/v1/organisations', { slug: 'acme' });
     await admin.send('/admin/v1/organisations/acme', {
       method: 'PATCH',
@@ -157,7 +159,14 @@ async function useEverything(): Promise<void> {
     const { body: rotated } = await admin.post(`/admin/v1/keys/${issued.key_id}/rotate`, {});
     await admin.post(`/admin/v1/keys/${rotated.key_id}/revoke`, {});
     const names = { organisation: 'acme', slug: 'acme', key_id: issued.key_id, limit: '1' };
-    await askEverything(admin, adminOperations, { ...names, cursor: 'acme' });
+    const ofKeys = { expires_before: '2099-01-01T00:00:00Z', unused: 'true' };
+    await askEverything(admin, adminOperations, { ...names, ...ofKeys, cursor: 'acme' });
+    for (const path of ['/admin/v1/audit?limit=1', '/admin/v1/audit?limit=1&organisation=acme']) {
+      const { next_cursor } = (await admin.get(path)).body;
+      expect((await admin.get(`${path}&cursor=${next_cursor}`)).status).toBe(200);
+    }
+    await listTokens(pool, null, 10);
+    for (let time = 0; time < 2; time++) await revokeToken(pool, by, 'operator');
     const api = apiOf(service.address, issued.key);
     await makeEveryRequest(api, await signerOf(ownerUrl, 'acme', 'report'));
     await waitForChange(api, service.address, issued.key);

@@ -46,6 +46,8 @@ describe('the role that serves', () => {
     ['revoke a key', 'update api_keys set revoked_at = now()'],
     ['read the names of organisations', 'select name from organisations'],
     ['lift a suspension', 'update organisations set suspended_at = null'],
+    ['read the hashes of admin tokens', 'select token_sha256 from admin_tokens'],
+    ['make an admin token', `insert into admin_tokens (name) values ('x')`],
     ['read the audit log', 'select from audit_log'],
     ['write the audit log', `insert into audit_log (actor, act, details) values ('x', 'x', '{}')`],
     ['replace the key of cursors', `update cursor_key set key = ''`],
@@ -62,6 +64,21 @@ describe('the role that serves', () => {
     expect(rows).toEqual([]);
     const { rows: found } = await serving.query(`select key_id from changed_api_keys('0'::xid8)`);
     expect(found.length).toBeGreaterThan(0);
+  });
+
+  it('of the admin API cannot change a token but to revoke it', async () => {
+    const [row] = await queryDatabase<{ columns: string[] }>(
+      server.databaseUrl,
+      `select array_agg(attname::text) as columns from pg_attribute
+       where attrelid = 'admin_tokens'::regclass and attnum > 0
+         and has_column_privilege('intake_admin', attrelid, attnum, 'update')`,
+    );
+    expect(row?.columns).toEqual(['revoked_at']);
+    const [deletes] = await queryDatabase<{ may: boolean }>(
+      server.databaseUrl,
+      `select has_table_privilege('intake_admin', 'admin_tokens', 'delete') as may`,
+    );
+    expect(deletes?.may).toBe(false);
   });
 
   it('is the only one that reads the key of cursors', async () => {

@@ -4,11 +4,12 @@ import { type BuiltServer, startBuiltServer } from './built-server.ts';
 import { createTestDatabase } from './database.ts';
 import { queryDatabase } from './query-database.ts';
 
-export const adminToken = 'the-token-of-the-operator-in-these-tests';
+/** The form and the checksum are those of a token; it is put into the database of each server. */
+export const adminToken = 'intake_admin_nQmlCurLzbeaoO7xkIi3sOOZ9WJIOT4Q3TpoYOEYbRm4YV7OT';
 
 export interface AdminServer extends BuiltServer {
   readonly adminUrl: string;
-  /** The admin API, as whoever has the token. */
+  /** The admin API, with a full token of the name `operator`. */
   readonly admin: Api;
 }
 
@@ -16,13 +17,22 @@ export interface AdminServer extends BuiltServer {
 export async function startAdminServer(env: Record<string, string> = {}): Promise<AdminServer> {
   const DATABASE_URL = env.DATABASE_URL ?? (await createTestDatabase());
   const ADMIN_DATABASE_URL = await adminDatabaseUrl(DATABASE_URL);
-  const settings = { ADMIN_TOKEN: adminToken, ADMIN_PORT: '0', DATABASE_URL, ADMIN_DATABASE_URL };
+  await addAdminToken(DATABASE_URL);
+  const settings = { ADMIN_PORT: '0', DATABASE_URL, ADMIN_DATABASE_URL };
   const server = await startBuiltServer({ ...settings, ...env });
   const adminUrl = await adminUrlOf(server).catch(async (error) => {
     await server.stop();
     throw error;
   });
   return { ...server, adminUrl, admin: apiOf(adminUrl, adminToken) };
+}
+
+export async function addAdminToken(databaseUrl: string): Promise<void> {
+  await queryDatabase(
+    databaseUrl,
+    `insert into admin_tokens (name, token_sha256, role, created_by)
+     values ('operator', sha256('${adminToken}'), 'full', 'test') on conflict do nothing`,
+  );
 }
 
 /** The same database for somebody who may do what the admin API does, and no more. */

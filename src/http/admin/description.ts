@@ -41,6 +41,20 @@ const schemas: Readonly<Record<string, JsonSchema>> = {
   Key: closed(key),
   IssuedKey: closed({ ...key, key: { ...text, description: 'shown this once' } }),
   KeyPage: pageSchema('keys', 'Key'),
+  AuditEntry: closed({
+    audit_id: text,
+    at: instant,
+    actor: {
+      ...text,
+      description: '`token:` and the name of an admin token, or `cli:` and the user that ran a command',
+    },
+    act: { ...text, description: 'such as `key.issue`' },
+    organisation: textOrNull,
+    key_id: textOrNull,
+    request_id: { ...textOrNull, description: 'the request to the admin API, if it was one' },
+    details: { type: 'object', additionalProperties: true },
+  }),
+  AuditPage: pageSchema('entries', 'AuditEntry'),
 };
 
 /** The admin API as OpenAPI 3.1. */
@@ -48,16 +62,23 @@ export function describeAdminApi(operations: readonly Operation<never>[]): JsonS
   return describeOperations(operations, {
     api: 'admin',
     title: 'Intake admin',
-    summary: 'Organisations, their limits and their keys.',
+    summary: 'Organisations, their limits, their keys, and the audit log.',
     description:
-      'For the operator, on its own port and with its own token. Every change is written to the audit log, ' +
-      'which `intake-server audit` shows.',
+      'For the operator, on its own port and with its own tokens, which `intake-server tokens issue` makes. A read-only token ' +
+      'permits every GET; anything else is 403. Every change is written to the audit log, with the name of the token.',
     tags: [
       { name: 'Organisations', description: 'Who may send, and how much.' },
       { name: 'Keys', description: 'Issued, rotated, revoked; shown once.' },
+      { name: 'Audit', description: 'Who did what, and when.' },
       { name: 'Health', description: 'For load balancers and monitoring.' },
     ],
-    security: { adminToken: { type: 'http', scheme: 'bearer', description: 'The value of `ADMIN_TOKEN`.' } },
+    security: {
+      adminToken: {
+        type: 'http',
+        scheme: 'bearer',
+        description: 'A token from `intake-server tokens issue`.',
+      },
+    },
     schemas,
   });
 }

@@ -1,12 +1,16 @@
 import { limits } from '../../limits.ts';
 import type { Operator } from '../../operator/acts.ts';
+import { findOrganisation, type Organisation } from '../../operator/organisations.ts';
+import { slugProblem, slugSchema } from '../../operator/rules.ts';
+import type { Pool } from '../../postgres/pool.ts';
 import { type Field, integer, isProblem, optional, text } from '../../registry/fields.ts';
 import type { Call, DescribedAnswer } from '../operation.ts';
-import { type BodyField, refuse } from './body.ts';
+import { type BodyField, invalid, refuse } from './body.ts';
 
-/** Over HTTP the actor is whoever has the token. The request id is in the audit log and in the service's log. */
-export function operatorOf({ requestId }: Call): Operator {
-  return { actor: 'admin-api', requestId };
+/** Over HTTP the actor is the token. The request id is in the audit log and in the service's log. */
+export function operatorOf({ requestId, token }: Call): Operator {
+  if (token === undefined) throw new Error('an operation without a token asked who acts');
+  return { actor: `token:${token}`, requestId };
 }
 
 /** Turns a field of the registry into a field of a body. */
@@ -28,6 +32,19 @@ export function bodyText({ schema, read }: Field): BodyField<string> {
 export function patternField(pattern: string, description?: string): Field {
   const schema = { type: 'string', pattern, ...(description !== undefined && { description }) };
   return { ...text(), schema };
+}
+
+export const slugField = patternField(slugSchema.pattern, 'its slug');
+
+/** The organisation that a field or parameter of a request names. */
+export async function organisationNamed(pool: Pool, slug: string): Promise<Organisation> {
+  const found = slugProblem(slug) === undefined ? await findOrganisation(pool, slug) : undefined;
+  if (found) return found;
+  throw invalid({
+    field: 'organisation',
+    code: 'reference_not_found',
+    message: 'must be the slug of an organisation that exists',
+  });
 }
 
 export function wholeNumber({ minimum, maximum }: { minimum: number; maximum: number }): BodyField<number> {

@@ -4,15 +4,22 @@ import { isKeyId, keyIdPattern } from '../../keys/key-format.ts';
 import { allPermissions, permissions as knownPermissions } from '../../keys/permissions.ts';
 import { limits } from '../../limits.ts';
 import { type IssuedKey, issueKey, revokeKey, rotateKey } from '../../operator/acts.ts';
-import { findOrganisation, type Organisation } from '../../operator/organisations.ts';
-import { keyLabel, permissionProblem, permissionsOf, slugProblem, slugSchema } from '../../operator/rules.ts';
-import type { Pool } from '../../postgres/pool.ts';
+import { keyLabel, permissionProblem, permissionsOf } from '../../operator/rules.ts';
 import { dateTime, flag, optional } from '../../registry/fields.ts';
 import { readDateTime, unixMsOf } from '../../registry/times.ts';
 import { notFound } from '../openapi-responses.ts';
 import type { Call, Operation } from '../operation.ts';
-import { type BodyField, bodySchema, invalid, readFields, refuse } from './body.ts';
-import { bodyText, operatorOf, pageOf, pageQuery, patternField, wholeNumber } from './fields.ts';
+import { type BodyField, bodySchema, readFields, refuse } from './body.ts';
+import {
+  bodyText,
+  operatorOf,
+  organisationNamed,
+  pageOf,
+  pageQuery,
+  patternField,
+  slugField,
+  wholeNumber,
+} from './fields.ts';
 import type { AdminParts } from './parts.ts';
 
 const tag = 'Keys';
@@ -22,7 +29,7 @@ const example: IssuedKey = {
   permissions: ['data:write', 'data:read'],
   label: 'nightly export',
   created_at: '2026-03-14T09:26:53.035Z',
-  created_by: 'admin-api',
+  created_by: 'token:deploy',
   last_used_at: null,
   expires_at: null,
   revoked_at: null,
@@ -62,7 +69,6 @@ const expiresAt: BodyField<Date> = {
 };
 
 const keyId = patternField(keyIdPattern.source, 'the id of the key, which is also its second part');
-const slugField = patternField(slugSchema.pattern, 'its slug');
 
 const issueFields = {
   organisation: { ...bodyText(slugField), required: true as const },
@@ -96,16 +102,6 @@ const issue: Operation<AdminParts> = {
     return { status: 201, body: issued };
   },
 };
-
-async function organisationNamed(pool: Pool, slug: string): Promise<Organisation> {
-  const found = slugProblem(slug) === undefined ? await findOrganisation(pool, slug) : undefined;
-  if (found) return found;
-  throw invalid({
-    field: 'organisation',
-    code: 'reference_not_found',
-    message: 'must be the slug of an organisation that exists',
-  });
-}
 
 interface KeyQuery {
   readonly organisation?: string;

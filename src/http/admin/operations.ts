@@ -1,5 +1,6 @@
 import type { Operation } from '../operation.ts';
 import { healthOperations } from '../routes/health.ts';
+import { auditOperations } from './audit.ts';
 import { keyOperations } from './keys.ts';
 import { organisationOperations } from './organisations.ts';
 import type { AdminParts } from './parts.ts';
@@ -8,5 +9,6 @@ import type { AdminParts } from './parts.ts';
 export const adminOperations: readonly Operation<AdminParts>[] = [
   ...organisationOperations,
   ...keyOperations,
+  ...auditOperations,
   ...healthOperations,
 ];

@@ -1,15 +1,15 @@
-import type { AdminConfig, Config } from '../../config.ts';
+import type { Config } from '../../config.ts';
 import type { BytesInFlight } from '../../keys/bytes-in-flight.ts';
-import type { FailedKeys } from '../../keys/failed-keys.ts';
+import type { SignedCursors } from '../../keys/signed-cursors.ts';
 import type { Pool } from '../../postgres/pool.ts';
 import type { Readiness } from '../../postgres/readiness.ts';
 
 /** The dependencies of the admin API's operations. */
 export interface AdminParts {
   readonly config: Config;
-  readonly admin: AdminConfig;
   readonly pool: Pool;
-  readonly failedKeys: FailedKeys;
+  /** The cursors of the service: the login of the admin API may not read their key. */
+  readonly cursors: SignedCursors;
   readonly bytesInFlight: BytesInFlight;
   readonly readiness: Readiness;
 }

@@ -1,0 +1,63 @@
+import type { CursorSigner } from '../../keys/signed-cursors.ts';
+import { type AuditEntry, listAuditEntries } from '../../operator/audit-log.ts';
+import { optional } from '../../registry/fields.ts';
+import type { Operation } from '../operation.ts';
+import { invalid } from './body.ts';
+import { organisationNamed, pageOf, pageQuery, slugField } from './fields.ts';
+import type { AdminParts } from './parts.ts';
+
+const example: AuditEntry = {
+  audit_id: '42',
+  at: '2026-03-14T09:26:53.035Z',
+  actor: 'token:deploy',
+  act: 'key.issue',
+  organisation: 'acme',
+  key_id: '7dQk2LrX9Ab',
+  request_id: '019ced6c-5a2b-7c3d-8e4f-5a6b7c8d9e0f',
+  details: { permissions: ['data:write', 'data:read'], label: 'nightly export', expires_at: null },
+};
+
+const list: Operation<AdminParts> = {
+  id: 'list-audit-entries',
+  method: 'GET',
+  path: '/admin/v1/audit',
+  tag: 'Audit',
+  summary: 'Read the audit log',
+  description:
+    'Returns a page of the audit log, the newest entry first, of one organisation or of all: send `next_cursor` as `cursor` ' +
+    'until it is null. Entries that are added meanwhile appear on the first page of the next reading.',
+  permission: null,
+  query: { organisation: optional(slugField), ...pageQuery },
+  answers: {
+    200: {
+      description: 'One page.',
+      schema: { $ref: '#/components/schemas/AuditPage' },
+      example: { entries: [example], next_cursor: null },
+    },
+  },
+  async handle(call, { pool, cursors }) {
+    const { organisation: slug, cursor } = call.query as { organisation?: string; cursor?: string };
+    const organisationId = slug === undefined ? null : (await organisationNamed(pool, slug)).organisation_id;
+    const signer = await cursors.for(organisationId ?? 'all', 'audit');
+    const { cursor: _, ...query } = call.query;
+    const { rows, next_cursor } = await pageOf(
+      cursor === undefined ? query : { ...query, cursor: readCursor(cursor, signer) },
+      (before, count) => listAuditEntries(pool, organisationId, count, before),
+      ({ audit_id }) => `${audit_id}.${signer.sign(audit_id)}`,
+    );
+    return { status: 200, body: { entries: rows, next_cursor } };
+  },
+};
+
+function readCursor(cursor: string, signer: CursorSigner): string {
+  const [auditId = '', signature = ''] = cursor.split('.', 2);
+  if (cursor === `${auditId}.${signature}` && signer.isSigned(auditId, signature)) return auditId;
+  throw invalid({
+    field: 'cursor',
+    code: 'invalid_format',
+    message:
+      'must be the `next_cursor` of the previous page, with the same organisation; leave it out for the first page',
+  });
+}
+
+export const auditOperations: readonly Operation<AdminParts>[] = [list];
