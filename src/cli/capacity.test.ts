@@ -74,6 +74,27 @@ it('Citus costs as much more CPU as was measured', () => {
   );
 });
 
+it('Citus costs more for interactions, and less of that if all are of one organisation', () => {
+  const oneMachine = { ...small, recordsPerSecond: 0, interactionsPerSecond: 10_000, retentionDays: 1 };
+  for (const [organisations, factor] of [
+    [1, costs.onCitus.interactionOfOne],
+    [8, costs.onCitus.interaction],
+  ] as const) {
+    const spread = { ...oneMachine, organisations, retentionDays: 3_650 };
+    expect(planCapacity(spread).stage).toBe('Citus');
+    const plain = planCapacity({ ...oneMachine, organisations }).postgres.cores;
+    expect(planCapacity(spread).postgres.cores / plain).toBeCloseTo(factor);
+  }
+});
+
+it('with twice the CPU for everything a load takes twice the cores, and the same disk', () => {
+  const demand = { ...small, recordsPerSecond: 1_000, interactionsPerSecond: 0 };
+  const [once, twice] = [1, 2].map((cpu) => planCapacity(demand, costs, cpu));
+  expect(twice!.service.cores).toBeCloseTo(2 * once!.service.cores);
+  expect(twice!.postgres.cores).toBeCloseTo(2 * once!.postgres.cores);
+  expect(twice!.disk).toEqual(once!.disk);
+});
+
 it('disk grows with the rate and the days, receipts only until they are removed', () => {
   const kept = (demand: Demand) =>
     Object.fromEntries(planCapacity(demand).disk.map((part) => [part.name, part.kept]));

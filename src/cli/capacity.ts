@@ -78,15 +78,26 @@ const connectionsPerProcess =
   1;
 const connectionsPerWorker = connectionsForRequests + limits.interactionWritersPerWorkerMax;
 
-export function planCapacity(demand: Demand, costs: Costs = measuredCosts): Capacity {
-  const service = serviceOf(demand, costs);
-  const disk = diskOf(demand, costs, service.processes);
-  const { uploads, interactions } = coresFor(demand, costs, service.processes, 'postgres');
+/**
+ * With `cpu`, everything takes that many times the CPU of `costs`, as on a machine of another speed. How many interactions
+ * share a commit stays the same: a process on a slower machine gets fewer, and takes longer to write them.
+ */
+export function planCapacity(demand: Demand, costs: Costs = measuredCosts, cpu = 1): Capacity {
+  const measured = serviceOf(demand, costs);
+  const service = {
+    cores: cpu * measured.cores,
+    processes:
+      cpu === 1 ? measured.processes : Math.max(1, Math.ceil((cpu * measured.cores) / assumed.coreShareMax)),
+  };
+  const disk = diskOf(demand, costs, measured.processes);
+  const { uploads, interactions } = coresFor(demand, costs, measured.processes, 'postgres');
   const connections = service.processes * connectionsPerProcess;
   const isPooled = connections > assumed.sessionsMax;
-  const cores = (uploads + interactions) * (isPooled ? costs.throughPooler : 1);
+  const cores = cpu * (uploads + interactions) * (isPooled ? costs.throughPooler : 1);
   const isSpread = machinesFor(cores, disk.kept).machines > 1;
-  const spreadCores = uploads * costs.onCitus.record + interactions * costs.onCitus.interaction;
+  const { record, interaction, interactionOfOne } = costs.onCitus;
+  const onCitus = demand.organisations === 1 ? interactionOfOne : interaction;
+  const spreadCores = cpu * (uploads * record + interactions * onCitus);
   const needed = isSpread ? spreadCores : cores;
   const machines = machinesFor(needed, disk.kept);
   return {
@@ -103,6 +114,12 @@ export function planCapacity(demand: Demand, costs: Costs = measuredCosts): Capa
     disk: disk.parts,
   };
 }
+
+/**
+ * How far the CPU that a load takes can be from `measuredCosts`: they were measured on another machine, and CPU time for the
+ * same work varied up to fourfold between hours on one that is shared.
+ */
+export const cpuRange = { least: 0.5, most: 2.7 } as const;
 
 function stageOf(isSpread: boolean, isPooled: boolean, processes: number): Stage {
   if (isSpread) return 'Citus';

@@ -40,7 +40,12 @@ export interface Costs {
   /** PostgreSQL's CPU relative to running without a pooler. */
   readonly throughPooler: number;
   /** PostgreSQL's CPU on Citus relative to plain PostgreSQL. */
-  readonly onCitus: { readonly record: number; readonly interaction: number };
+  readonly onCitus: {
+    readonly record: number;
+    readonly interaction: number;
+    /** If all interactions are of one organisation. */
+    readonly interactionOfOne: number;
+  };
 }
 
 export interface InteractionCost {

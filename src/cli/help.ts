@@ -98,8 +98,9 @@ Shows who did what to organisations, keys and tokens, the newest first, 100 entr
   plan: `intake-server plan --records-per-second <n> --interactions-per-second <n> --organisations <n> --retention <days>
     [--records-per-request <n>] [--costs <file>]
 
-Reckons the CPU, processes, connections, memory and disk that a size takes, and the stage of docs/scaling.md that it is,
-from measured costs; what it assumes is printed too. Retention is for how many days of new data there must be room.
+Estimates the CPU, processes, connections, memory and disk for a load, and the stage of docs/scaling.md that it needs, from
+measured costs, and prints its assumptions. The CPU is a range, because it depends on the machine; with --costs it is one
+figure. Retention is for how many days of new data there must be room.
 Uploads hold 1,000 records each by default; small ones cost much more CPU for each record. It asks no database. --costs takes
 the costs of your own machine, which npm run bench -- costs --save <file> measures in a checkout.
 

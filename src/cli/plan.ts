@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util';
 import { limits } from '../limits.ts';
-import { assumed, type Capacity, type Demand, planCapacity, type Stage } from './capacity.ts';
+import { assumed, type Capacity, cpuRange, type Demand, planCapacity, type Stage } from './capacity.ts';
 import { type Costs, readCosts } from './costs.ts';
 import { commandError } from './help.ts';
 import { measuredCosts } from './measured-costs.ts';
@@ -17,7 +17,16 @@ export function planFor(args: string[]): string {
   const values = parseArgs({ args, options }).values as Values;
   const demand = readDemand(values);
   const costs = values.costs === undefined ? measuredCosts : readCosts(values.costs, measuredCosts);
-  return planText(demand, planCapacity(demand, costs), costs);
+  // Costs of one's own machine are taken as they are. Of those in the source only the order of magnitude is certain.
+  const { least, most } = costs === measuredCosts ? cpuRange : { least: 1, most: 1 };
+  const range = { low: planCapacity(demand, costs, least), high: planCapacity(demand, costs, most) };
+  return planText(demand, range, costs);
+}
+
+/** The plans for the least and the most CPU that the load may take. */
+interface Range {
+  readonly low: Capacity;
+  readonly high: Capacity;
 }
 
 type Values = Partial<Record<Question | 'costs', string>>;
@@ -61,8 +70,8 @@ const sections: Readonly<Record<Stage, string>> = {
   Citus: 'citus',
 };
 
-function planText(demand: Demand, capacity: Capacity, costs: Costs): string {
-  const { service, postgres, stage, disk } = capacity;
+function planText(demand: Demand, { low, high }: Range, costs: Costs): string {
+  const { service, postgres, stage, disk } = high;
   const tables = disk.filter(({ name }) => name !== 'WAL archive');
   const size = [
     `${count(demand.recordsPerSecond)} records a second in uploads of ${count(demand.recordsPerRequest)}`,
@@ -71,11 +80,11 @@ function planText(demand: Demand, capacity: Capacity, costs: Costs): string {
     amount(demand.retentionDays, 'day'),
   ];
   const needs = [
-    ['Stage', `${stage}: docs/scaling.md#${sections[stage]}`],
-    ['Service', `${cores(service.cores)}; ${processesText(service.processes, costs)}`],
-    ['PostgreSQL', `${cores(postgres.cores)}; ${machinesText(capacity)}`],
-    ['', readsText(demand, capacity)],
-    ['Connections', connectionsText(capacity)],
+    ['Stage', `${stageText(low.stage, stage)}: docs/scaling.md#${sections[stage]}`],
+    ['Service', `${cores(low.service.cores, service.cores)}; ${processesText(low, high, costs)}`],
+    ['PostgreSQL', `${cores(low.postgres.cores, postgres.cores)}; ${machinesText(high)}`],
+    ['', readsText(demand, high)],
+    ['Connections', connectionsText(high)],
   ];
   const room = [
     ['Disk', 'a day', 'kept', ''],
@@ -87,7 +96,7 @@ function planText(demand: Demand, capacity: Capacity, costs: Costs): string {
       '',
     ],
   ];
-  const assumptions = assumptionsOf(capacity, costs).map((line) => `- ${line}`);
+  const assumptions = assumptionsOf(high, costs).map((line) => `- ${line}`);
   return [
     `For ${size.join(', ')}:`,
     '',
@@ -100,8 +109,19 @@ function planText(demand: Demand, capacity: Capacity, costs: Costs): string {
   ].join('\n');
 }
 
-function processesText(processes: number, { processBytes }: Costs): string {
-  const many = processes === 1 ? '1 process (2 to restart without a gap)' : `${count(processes)} processes`;
+function stageText(low: Stage, high: Stage): string {
+  return low === high ? high : `${high}, or ${low} if the CPU is at its lower end`;
+}
+
+function processesText(
+  { service: low }: Capacity,
+  { service: high }: Capacity,
+  { processBytes }: Costs,
+): string {
+  const { processes } = high;
+  const from = low.processes === processes ? '' : `${count(low.processes)} to `;
+  const many =
+    processes === 1 ? '1 process (2 to restart without a gap)' : `${from}${count(processes)} processes`;
   return `${many} with ${bytes(processBytes)} of memory each`;
 }
 
@@ -133,6 +153,11 @@ function assumptionsOf({ stage }: Capacity, costs: Costs): string[] {
       : `costs from --costs, measured on ${measuredOn}`;
   return [
     source,
+    ...(costs === measuredCosts
+      ? [
+          `the CPU is from ${cpuRange.least} to ${cpuRange.most} times those costs: it depends on the machine, and on a shared one on the hour; processes, connections and machines are for the upper end`,
+        ]
+      : []),
     'the rates hold day and night; for a peak, read the CPU, and for the average, the disk',
     'every record is new and has 15 fields; one that is sent again unchanged takes 0.7 of the CPU, and no disk',
     `no core is planned above ${assumed.coreShareMax * 100} %; a machine for PostgreSQL has ${assumed.coresPerMachine} cores and ${bytes(assumed.diskBytesPerMachine)}`,
@@ -142,7 +167,7 @@ function assumptionsOf({ stage }: Capacity, costs: Costs): string[] {
     `not counted: maintenance, which numbers changes and counts for the report on recommendations, on one connection each; the report takes about ${reportMsPerRun / 1_000} s of each ${(reportIntervalMs + reportMsPerRun) / 1_000} at most, and disk and WAL for its tables`,
     ...(stage === 'Citus'
       ? [
-          `on Citus PostgreSQL takes ${onCitus.record} times the CPU for a record and ${onCitus.interaction} times for an interaction`,
+          `on Citus PostgreSQL takes ${onCitus.record} times the CPU for a record and ${onCitus.interaction} times for an interaction, ${onCitus.interactionOfOne} times if all are of one organisation`,
           'organisations are of about the same size; the largest fits on one worker',
         ]
       : []),
@@ -172,14 +197,18 @@ function count(number: number): string {
   return number.toLocaleString('en');
 }
 
-/** Two significant digits; nothing exact below a hundredth. */
-function cores(number: number): string {
-  if (number < 0.01) return 'under 0.01 cores';
-  return `${Number(number.toPrecision(2)).toLocaleString('en')} cores`;
+/** A range with two significant digits; nothing exact below a hundredth. */
+function cores(low: number, high: number): string {
+  const text = (number: number) => (number < 0.01 ? 'under 0.01' : rounded(number));
+  return text(low) === text(high) ? `${text(high)} cores` : `${text(low)} to ${text(high)} cores`;
+}
+
+function rounded(number: number): string {
+  return Number(number.toPrecision(2)).toLocaleString('en');
 }
 
 function bytes(number: number): string {
   const units = ['B', 'kB', 'MB', 'GB', 'TB', 'PB', 'EB'];
   const power = Math.min(units.length - 1, number < 1 ? 0 : Math.floor(Math.log10(number) / 3));
-  return `${Number((number / 1_000 ** power).toPrecision(2)).toLocaleString('en')} ${units[power]}`;
+  return `${rounded(number / 1_000 ** power)} ${units[power]}`;
 }

@@ -22,7 +22,7 @@ const costs = {
   stored: { record: { table: 250, key: 50 }, interaction: { written: 250, indexes: 250 }, receipt: 1_000 },
   processBytes: 500e6,
   throughPooler: 1.2,
-  onCitus: { record: 1.5, interaction: 2 },
+  onCitus: { record: 1.5, interaction: 2, interactionOfOne: 1.5 },
 };
 
 function changed(part: object): string {
@@ -49,6 +49,12 @@ describe('plan', () => {
     expect(large.stdout).toMatch(/^Stage +Citus: docs\/scaling\.md#citus$/m);
     expect(large.stdout).toMatch(
       /^PostgreSQL .*; a coordinator and \d+ workers because of the disk, \d+ shards$/m,
+    );
+    const [, low, high] = /^Service +([\d.]+) to ([\d.]+) cores; \d/m.exec(large.stdout) ?? [];
+    expect(Number(high) / Number(low)).toBeGreaterThan(4);
+    expect(large.stdout).toMatch(/^- the CPU is from 0\.5 to 2\.7 times those costs/m);
+    expect(large.stdout).toMatch(
+      /^- on Citus .* 5\.3 times for an interaction, 3\.4 times if all are of one/m,
     );
     for (const { stdout } of [small, large]) {
       expect(stdout).toMatch(/^Connections +(up to )?\d/m);
@@ -86,6 +92,7 @@ describe('plan', () => {
     // 500,000 records at 10 microseconds and 500 uploads at 2 ms, then 100,000 interactions at 40.
     expect(stdout).toMatch(/^Service +10 cores; 17 processes with 500 MB/m);
     expect(stdout).toMatch(/^records +13 TB/m);
+    expect(stdout).not.toMatch(/ to [\d.]+ cores|the CPU is from/);
   });
 
   it.each([

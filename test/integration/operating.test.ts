@@ -195,12 +195,23 @@ SQL
   it('Redis and the admin API are served and used as the page says', async () => {
     for (const server of servers) await stop(server);
     const commands = blocksOf('Admin API').filter(({ kind }) => kind === 'sh');
-    const [serving = '', define = '', organisations = '', keys = ''] = commands.map(({ text }) => text);
+    const [serving = '', tokens = '', defined = '', organisations = '', keys = ''] = commands.map(
+      ({ text }) => text,
+    );
     const redisUrl = redis ? block('Several processes and Redis', 'export REDIS_URL') : '';
     const shown = block('Admin API', '"msg"').trim().split('\n');
     const messages = await serve(redisUrl + serving, shown.length);
     const expected = shown.map((line) => JSON.parse(line).msg);
     expect(messages.toSorted()).toEqual(expected.toSorted());
+
+    const login = block('Setup', "export DATABASE_URL='postgres://intake_ops:");
+    const issuedTokens = await paste(ordinary(), login, tokens);
+    const secrets = issuedTokens.match(/intake_admin_\w+/g) ?? [];
+    expect(secrets).toHaveLength(2);
+    const withoutDetails = (text: string) =>
+      text.replaceAll(/intake_admin_[\w…]+|20\d\d-[\d-]+T[\d:.]+Z|cli:\w+/g, '');
+    expect(withoutDetails(issuedTokens)).toBe(withoutDetails(block('Admin API', 'Issued the full token')));
+    const define = defined.replace('intake_admin_…', secrets[0] ?? '');
 
     const answered = (await paste(ordinary(), define, organisations)).trim().split('\n');
     const documented = JSON.parse(block('Admin API', '"suspended_at":null'));

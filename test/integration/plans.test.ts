@@ -89,6 +89,12 @@ const mayCostMore: Readonly<Record<string, string>> = {
 };
 
 /**
+ * Statements that may read a whole table, by a part of their text. An operator rarely asks which keys expire soon or were
+ * never used; an index on when a key was used would make writing that down more expensive, once a minute for each key.
+ */
+const mayReadWhole = ['expires_at < $', 'last_used_at is null'];
+
+/**
  * Small enough to fill, large enough that what is bounded has met its bound: a list looks at 10,000 records of an
  * organisation, and PostgreSQL takes a third of an organisation's for those after a cursor.
  */
@@ -259,6 +265,7 @@ test('every table is known to grow or not to', async () => {
 
 test('no statement reads a table whole that grows', () => {
   const found = statements.flatMap((text) => {
+    if (mayReadWhole.some((part) => text.includes(part))) return [];
     const { readWhole, text: plan } = grown.get(text) as Plan;
     const tables = readWhole.filter((table) => [...large, ...tenth].includes(table));
     return tables.length > 0 ? [`${tables.join()}: ${text}\n${plan}`] : [];
@@ -270,7 +277,7 @@ test('no statement costs more where a table is large', () => {
   const found = statements.flatMap((text) => {
     const [before, after] = [small.get(text) as Plan, grown.get(text) as Plan];
     if (after.tables.some((table) => tenth.includes(table))) return [];
-    if (Object.keys(mayCostMore).some((part) => text.includes(part))) return [];
+    if ([...Object.keys(mayCostMore), ...mayReadWhole].some((part) => text.includes(part))) return [];
     return after.cost > 3 * before.cost ? [`${before.cost} to ${after.cost}: ${text}\n${after.text}`] : [];
   });
   expect(found.join('\n\n')).toBe('');
