@@ -110,7 +110,7 @@ function planText(demand: Demand, { low, high }: Range, costs: Costs): string {
 }
 
 function stageText(low: Stage, high: Stage): string {
-  return low === high ? high : `${high}, or ${low} if the CPU is at its lower end`;
+  return low === high ? high : `${high} (${low} if the CPU is at its lower end)`;
 }
 
 function processesText(

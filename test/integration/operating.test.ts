@@ -204,8 +204,8 @@ SQL
     const expected = shown.map((line) => JSON.parse(line).msg);
     expect(messages.toSorted()).toEqual(expected.toSorted());
 
-    const login = block('Setup', "export DATABASE_URL='postgres://intake_ops:");
-    const issuedTokens = await paste(ordinary(), login, tokens);
+    const [login = ''] = block('Setup', "export DATABASE_URL='postgres://intake_ops:").split('\n');
+    const issuedTokens = await paste(ordinary(), `${login}\n`, tokens);
     const secrets = issuedTokens.match(/intake_admin_\w+/g) ?? [];
     expect(secrets).toHaveLength(2);
     const withoutDetails = (text: string) =>
