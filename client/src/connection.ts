@@ -183,7 +183,7 @@ export function onFirstLimit(report: (message: string) => void): NonNullable<Int
 
 /** Has no text of the answer, which a terminal might take for commands. */
 const limitNotice =
-  'The service limits how much may be sent in a second (429), so requests wait and are sent again. Nothing is lost. If this is too slow, ask the operator to raise the limits of your organisation.';
+  'The service limits how much may be sent in a short time (429), so requests wait and are sent again. Nothing is lost. If this is too slow, ask the operator to raise the limits of your organisation.';
 
 interface Batch {
   readonly status: number;
