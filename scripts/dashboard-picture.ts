@@ -1,4 +1,4 @@
-import { alarming } from './dashboards.ts';
+import { colours } from './dashboard.ts';
 
 /** Draws what a dashboard shows as one SVG, for documents: Grafana itself is not needed to see it. */
 
@@ -14,12 +14,20 @@ export interface DrawnPanel {
   readonly series: readonly Series[];
 }
 
+/** A single number, green, orange or red; blue if it is neither good nor bad. */
+export interface DrawnTile {
+  readonly title: string;
+  readonly text: string;
+  readonly colour: string;
+}
+
 export interface Picture {
   readonly title: string;
   readonly fromSeconds: number;
   readonly toSeconds: number;
   /** A gap longer than this interrupts a line. */
   readonly stepSeconds: number;
+  readonly tiles: readonly DrawnTile[];
   readonly panels: readonly DrawnPanel[];
   /** What fired, and when. */
   readonly alerts: readonly Series[];
@@ -37,14 +45,20 @@ const style = `
   .quiet { fill: #5f6b7a; } .number { font-variant-numeric: tabular-nums; }
   .grid { stroke: #dfe3e8; } .line { fill: none; stroke-width: 1.6; stroke-linejoin: round; }
   .alert { fill: #c8402f; }
-  .c0 { stroke: #3b78c2; } .c1 { stroke: #e0912f; } .c2 { stroke: #2f9e68; } .c3 { stroke: #8156b8; }
-  .c4 { stroke: #8a6a4a; } .c5 { stroke: #c7609f; } .c6 { stroke: #6b7683; } .red { stroke: #c8402f; }
+  .tile { rx: 4; } .on-tile { fill: #ffffff; } .value { font-size: 21px; font-weight: 600; }
+  .c0 { stroke: #3b78c2; } .c1 { stroke: #d9a514; } .c2 { stroke: #17a2a2; } .c3 { stroke: #c7609f; }
+  .c4 { stroke: #8a6a4a; } .c5 { stroke: #6b7683; }
+  .red { stroke: #c8402f; } .orange { stroke: #e0912f; } .green { stroke: #2f9e68; } .blue { stroke: #3b78c2; }
+  .purple { stroke: #8156b8; }
+  .fill-red { fill: #b93628; } .fill-orange { fill: #b8690c; } .fill-green { fill: #24794f; } .fill-blue { fill: #38618f; }
   @media (prefers-color-scheme: dark) {
     text { fill: #e6e9ee; } .page { fill: #14181f; } .quiet { fill: #9aa5b4; } .grid { stroke: #333b47; }
-    .c0 { stroke: #6aa5ee; } .c3 { stroke: #a987da; } .c4 { stroke: #b8977a; } .c6 { stroke: #98a2b0; } .red { stroke: #ea6a5a; }
+    .c0, .blue { stroke: #6aa5ee; } .purple { stroke: #a987da; } .c4 { stroke: #b8977a; } .c5 { stroke: #98a2b0; }
+    .red { stroke: #ea6a5a; }
   }`;
-const colours = 7;
-const colourOf = (name: string, at: number) => (alarming.test(name) ? 'red' : `c${at % colours}`);
+const others = 6;
+const colourOf = (name: string, at: number) =>
+  colours.find(([pattern]) => pattern.test(name))?.[1] ?? `c${at % others}`;
 
 export function drawDashboard(picture: Picture): string {
   const parts = [
@@ -52,6 +66,10 @@ export function drawDashboard(picture: Picture): string {
     `<text class="quiet" x="${width - margin}" y="26" text-anchor="end">minutes and seconds from the beginning</text>`,
   ];
   let top = 44;
+  if (picture.tiles.length > 0) {
+    parts.push(drawTiles(picture.tiles, top));
+    top += tileHeight + gap;
+  }
   if (picture.alerts.length > 0) {
     const lanes = drawAlerts(picture, top);
     parts.push(lanes.svg);
@@ -74,9 +92,25 @@ ${parts.join('\n')}
 `;
 }
 
+const tileHeight = 62;
+
+function drawTiles(tiles: readonly DrawnTile[], top: number): string {
+  const space = 8;
+  const each = (width - 2 * margin - (tiles.length - 1) * space) / tiles.length;
+  return tiles
+    .map(({ title, text, colour }, at) => {
+      const left = round(margin + at * (each + space));
+      const middle = round(left + each / 2);
+      return `<rect class="tile fill-${colour}" x="${left}" y="${top}" width="${round(each)}" height="${tileHeight}"/>
+<text class="on-tile" x="${middle}" y="${top + 18}" text-anchor="middle">${escapeText(title)}</text>
+<text class="on-tile value" x="${middle}" y="${top + 46}" text-anchor="middle">${escapeText(text)}</text>`;
+    })
+    .join('\n');
+}
+
 /** A lane for each alert, with a bar for as long as it fired. */
 function drawAlerts(picture: Picture, top: number): { svg: string; bottom: number } {
-  const nameWidth = 190;
+  const nameWidth = 250;
   const laneWidth = width - 2 * margin - nameWidth;
   const first = top + titleHeight;
   const x = timeScale(picture, margin + nameWidth, laneWidth);
@@ -206,7 +240,7 @@ function stepFor(largest: number, unit: string): number {
   return power * ((steps.find((step) => largest / (step * power * 0.1) <= 4) ?? 10) * 0.1);
 }
 
-function valueText(value: number, unit: string): string {
+export function valueText(value: number, unit: string): string {
   const short = (number: number) => String(Number(number.toPrecision(3)));
   if (unit === 'percentunit') return `${short(value * 100)} %`;
   if (unit === 'd') return `${short(value)} d`;

@@ -1,52 +1,86 @@
 import { readFileSync } from 'node:fs';
-import { drawDashboard, type Picture, type Series } from './dashboard-picture.ts';
+import { type DrawnTile, drawDashboard, type Picture, type Series, valueText } from './dashboard-picture.ts';
 
 /**
  * Draws a dashboard from what a Prometheus has: `node scripts/draw-dashboard.ts <dashboard.json> <http://prometheus:9090>
- * <seconds> > dashboard.svg` for the last seconds.
+ * <seconds> > dashboard.svg` for the last seconds. Closed sections are left out.
  */
 export async function pictureOf(
   file: string,
   prometheus: string,
-  { fromSeconds, toSeconds }: { readonly fromSeconds: number; readonly toSeconds: number },
+  { fromSeconds, toSeconds, scrapeSeconds = 15 }: Shown,
 ): Promise<string> {
   const dashboard = JSON.parse(readFileSync(file, 'utf8')) as Grafana;
   const stepSeconds = Math.max(1, Math.round((toSeconds - fromSeconds) / 150));
-  const ask = (expression: string, legend: string) =>
-    rangeOf(prometheus, expression, legend, { fromSeconds, toSeconds, stepSeconds });
+  // As Grafana does it.
+  const rateSeconds = Math.max(4 * scrapeSeconds, stepSeconds + scrapeSeconds);
+  const range = { fromSeconds, toSeconds, stepSeconds, rateSeconds };
+  const ask = (expression: string, legend: string) => rangeOf(prometheus, expression, legend, range);
+  const seriesOf = async ({ targets }: GrafanaPanel) =>
+    (await Promise.all(targets.map(({ expr, legendFormat }) => ask(expr, legendFormat)))).flat();
+  const ofType = (type: string) => dashboard.panels.filter((panel) => panel.type === type);
   const panels: Picture['panels'] = await Promise.all(
-    dashboard.panels.map(async ({ title, fieldConfig, targets }) => {
-      const series = await Promise.all(targets.map(({ expr, legendFormat }) => ask(expr, legendFormat)));
-      return { title, unit: fieldConfig.defaults.unit, series: series.flat() };
-    }),
+    ofType('timeseries').map(async (panel) => ({
+      title: panel.title,
+      unit: panel.fieldConfig.defaults.unit,
+      series: await seriesOf(panel),
+    })),
   );
-  const alerts = await ask('max by (alertname) (ALERTS{alertstate="firing"})', '{{alertname}}');
-  return drawDashboard({ title: dashboard.title, fromSeconds, toSeconds, stepSeconds, panels, alerts });
+  const tiles = await Promise.all(ofType('stat').map(async (panel) => tileOf(panel, await seriesOf(panel))));
+  const alerts = (await Promise.all(ofType('state-timeline').map(seriesOf))).flat();
+  return drawDashboard({ title: dashboard.title, ...range, tiles, panels, alerts });
+}
+
+/** Shows the newest value. */
+function tileOf({ title, fieldConfig, options }: GrafanaPanel, series: readonly Series[]): DrawnTile {
+  const { unit, thresholds } = fieldConfig.defaults;
+  const [, value = Number.NaN] = series[0]?.points.at(-1) ?? [];
+  const steps = thresholds?.steps ?? [];
+  const { color = 'blue' } = steps.findLast((step) => step.value === null || value >= step.value) ?? {};
+  if (options.textMode === 'name')
+    return { title, text: series.map(({ name }) => name).join(', ') || '–', colour: color };
+  return { title, text: Number.isFinite(value) ? valueText(value, unit) : '–', colour: color };
+}
+
+interface Shown {
+  readonly fromSeconds: number;
+  readonly toSeconds: number;
+  /** How often this Prometheus scrapes. */
+  readonly scrapeSeconds?: number;
 }
 
 interface Grafana {
   readonly title: string;
-  readonly panels: readonly {
-    readonly title: string;
-    readonly fieldConfig: { readonly defaults: { readonly unit: string } };
-    readonly targets: readonly { readonly expr: string; readonly legendFormat: string }[];
-  }[];
+  readonly panels: readonly GrafanaPanel[];
+}
+
+interface GrafanaPanel {
+  readonly type: string;
+  readonly title: string;
+  readonly options: { readonly textMode?: string };
+  readonly fieldConfig: {
+    readonly defaults: {
+      readonly unit: string;
+      readonly thresholds?: { readonly steps: readonly { color: string; value: number | null }[] };
+    };
+  };
+  readonly targets: readonly { readonly expr: string; readonly legendFormat: string }[];
 }
 
 interface Range {
   readonly fromSeconds: number;
   readonly toSeconds: number;
   readonly stepSeconds: number;
+  readonly rateSeconds: number;
 }
 
 async function rangeOf(
   prometheus: string,
   expression: string,
   legend: string,
-  { fromSeconds, toSeconds, stepSeconds }: Range,
+  { fromSeconds, toSeconds, stepSeconds, rateSeconds }: Range,
 ): Promise<Series[]> {
-  // Grafana takes at least four scrapes; here the Prometheus of a short run scrapes every second.
-  const query = expression.replaceAll('$__rate_interval', `${Math.max(5, 2 * stepSeconds)}s`);
+  const query = expression.replaceAll('$__rate_interval', `${rateSeconds}s`).replaceAll('$instance', '.*');
   const parameters = new URLSearchParams({
     query,
     start: String(fromSeconds),
@@ -57,7 +91,7 @@ async function rangeOf(
   const { data, error } = (await response.json()) as { data: Matrix; error?: string };
   if (error !== undefined) throw new Error(`${query}: ${error}`);
   return data.result.map(({ metric, values }) => ({
-    name: legend.replace(/\{\{(\w+)\}\}/g, (_, label: string) => metric[label] ?? ''),
+    name: legend.replace(/\{\{(\w+)\}\}/g, (_, label: string) => metric[label] ?? '').trim(),
     points: values.map(([seconds, value]) => [seconds, Number(value)] as const),
   }));
 }

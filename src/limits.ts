@@ -80,6 +80,8 @@ export const limits = {
   /** Half a second less than is promised. */
   readinessTimeoutMs: 1_500,
   readinessReusedMs: 1_000,
+  /** How long a scrape waits for the answer of readiness. */
+  metricsReadyMs: 500,
   /** A process is not ready when writing has stalled for this long; the promise is 10 seconds. */
   stalledMs: 8_000,
   batchAttemptsMax: 10,
@@ -287,6 +289,8 @@ export const limits = {
   listedPerPageDefault: 100,
   auditEntriesMax: 10_000,
   auditEntriesDefault: 100,
+  /** Keys in use that expire within this time are counted for an alert. */
+  keysExpiringDays: 7,
   graceSecondsMax: 365 * 24 * 3_600,
   graceSecondsDefault: 24 * 3_600,
 

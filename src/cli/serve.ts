@@ -14,7 +14,6 @@ import type { SignedCursors } from '../keys/signed-cursors.ts';
 import { limits } from '../limits.ts';
 import { choresOf, counting } from '../maintenance/chores.ts';
 import { type Maintenance, startMaintenance } from '../maintenance/maintenance.ts';
-import type { Sources } from '../metrics/metrics.ts';
 import { createPool, isLossOfWorker, leavesOutcomeOpen } from '../postgres/pool.ts';
 import { Reachability, type ReachabilityLog } from '../postgres/reachability.ts';
 import { Readiness } from '../postgres/readiness.ts';
@@ -23,6 +22,7 @@ import { checkAdminDatabase, checkDatabase } from './check-database.ts';
 import { detourLog } from './detour-log.ts';
 import { explaining, type Target } from './explain-database.ts';
 import { commandError, refuseArguments } from './help.ts';
+import { sourcesOf } from './metric-sources.ts';
 import { createParts, statementEvents } from './parts.ts';
 
 export async function run(args: string[]): Promise<void> {
@@ -114,7 +114,7 @@ async function start(
     ? await startAdmin(config, config.admin, parts.cursors, certificate, onStop)
     : undefined;
   if (metrics) {
-    const sources = sourcesOf(parts, maintenance, certificate);
+    const sources = sourcesOf(parts, maintenance, certificate, shared);
     const { metricsHost: host, metricsPort: port } = config;
     const server = await serveMetrics(host, port, () => metrics.written(sources)).catch((error) => {
       throw cannotListen(error, host, port, 'METRICS_PORT');
@@ -201,26 +201,6 @@ function startBackground(
   });
   onStop(() => maintenance.stop());
   return maintenance;
-}
-
-/** What metrics read at each scrape. */
-function sourcesOf(
-  parts: ReturnType<typeof createParts>,
-  maintenance: Maintenance,
-  certificate: Certificate | undefined,
-): Sources {
-  return {
-    pools: parts.pools,
-    waitingForConnection: () => parts.pool.waitingCount,
-    interactionsWaiting: () => parts.writer.waiting,
-    changeStreams: () => parts.changeWatch.streams,
-    stalledMs: () => parts.readiness.stalledMs,
-    bytesInFlight: () => parts.bytesInFlight.bytes,
-    bytesInFlightMax: parts.config.bytesInFlightMax,
-    keys: () => parts.keys.state,
-    isLeader: () => maintenance.isLeader,
-    certificateExpires: () => certificate?.expires,
-  };
 }
 
 async function startAdmin(

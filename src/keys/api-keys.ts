@@ -74,6 +74,12 @@ export async function changedApiKeys(pool: Pool, since: string | null): Promise<
   };
 }
 
+/** How many keys in use expire soon and have no successor in use, of all organisations. */
+export async function countExpiringKeys(pool: Pool): Promise<number> {
+  const { rows } = await pool.query<{ keys: number }>('select keys from keys_expiring');
+  return rows[0]?.keys ?? 0;
+}
+
 export async function noteApiKeysUsed(pool: Pool, keyIds: readonly string[]): Promise<void> {
   await pool.query('select note_api_keys_used($1)', [keyIds]);
 }

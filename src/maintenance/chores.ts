@@ -4,6 +4,7 @@ import { dropOldChanges, ensureChangePartitions, numberForAll } from '../changes
 import type { Config } from '../config.ts';
 import { purgeIdempotencyKeys } from '../interactions/idempotency-keys.ts';
 import { daysAhead, ensurePartitions, indexPartitions } from '../interactions/interaction-partitions.ts';
+import { countExpiringKeys } from '../keys/api-keys.ts';
 import { limits } from '../limits.ts';
 import type { Counted } from '../metrics/metrics.ts';
 import type { Pool } from '../postgres/pool.ts';
@@ -33,6 +34,12 @@ export function counting(
       // It reads one row, and an alert must not last an hour after the partitions were made.
       everyMs: limits.maintenanceRetryMs,
       run: async () => report({ partitionsAheadDays: await daysAhead(pool) }),
+    },
+    {
+      name: 'count expiring keys',
+      // It reads each key once, and the alert should end soon after a client has changed to another key.
+      everyMs: limits.maintenanceRetryMs,
+      run: async () => report({ keysExpiring: await countExpiringKeys(pool) }),
     },
     {
       name: 'measure the report',

@@ -20,7 +20,8 @@ export const described = {
     'version',
     'node',
   ),
-  requests: counter('requests_total', 'Requests answered.', 'operation', 'status'),
+  ready: gauge('ready', '1 if `/health/ready` answers 200, 0 if it does not; at most one scrape old.'),
+  requests: counter('requests_total', 'Requests answered, without health probes.', 'operation', 'status'),
   requestSeconds: histogram(
     'request_duration_seconds',
     'From the headers of a request to the end of its answer.',
@@ -29,7 +30,7 @@ export const described = {
   ),
   errors: counter(
     'request_errors_total',
-    'Requests refused as a whole, by the `code` of the answer. `too_many_requests`, `too_many_failed_keys` and `overloaded` are limits that were hit.',
+    'Requests refused as a whole, without health probes, by the `code` of the answer. `too_many_requests`, `too_many_failed_keys` and `overloaded` are limits that were hit.',
     'code',
   ),
   records: counter(
@@ -79,6 +80,7 @@ export const described = {
     'For how long something has waited and nothing has ended; from 8 on the process is not ready.',
     'part',
   ),
+  redisUp: gauge('redis_up', 'With `REDIS_URL`: 1 if processes count limits together, 0 if Redis is away.'),
   bytesInFlight: gauge('bytes_in_flight', 'Bytes of bodies and answers in memory.'),
   bytesInFlightMax: gauge('bytes_in_flight_max', 'What they may be: BYTES_IN_FLIGHT_MAX.'),
   leader: gauge('maintenance_leader', '1 in the process that does the maintenance.'),
@@ -97,6 +99,10 @@ export const described = {
     'Days for which there are partitions of interactions, as the leader last saw.',
   ),
   rejectionsOpen: gauge('rejections_open', 'Rejections of all organisations, as the leader last counted.'),
+  keysExpiring: gauge(
+    'keys_expiring',
+    'API keys in use that expire within 7 days and have no successor in use, as the leader last counted.',
+  ),
   reportLag: gauge(
     'report_lag_seconds',
     'Age of the oldest change that a report on recommendations has not counted, as the leader last saw.',

@@ -16,11 +16,14 @@ export interface Sources {
   readonly waitingForConnection: () => number;
   readonly interactionsWaiting: () => number;
   readonly changeStreams: () => number;
+  readonly isReady: () => Promise<boolean>;
   readonly stalledMs: () => Readonly<Record<string, number>>;
   readonly bytesInFlight: () => number;
   readonly bytesInFlightMax: number;
   readonly keys: () => { readonly hits: number; readonly misses: number; readonly changesAgeMs: number };
   readonly isLeader: () => boolean;
+  /** Undefined without Redis. */
+  readonly isRedisUp: () => boolean | undefined;
   readonly certificateExpires: () => Date | undefined;
 }
 
@@ -47,6 +50,7 @@ export interface Counted {
   readonly rejectionsOpen?: number;
   readonly partitionsAheadDays?: number;
   readonly reportLagSeconds?: number;
+  readonly keysExpiring?: number;
 }
 
 type Label = string | number;
@@ -73,6 +77,8 @@ export class Metrics {
 
   answered(request: AnsweredRequest, durationMs: number): void {
     const { operation_id: operation = 'none', status, code, dry_run, counts } = request;
+    // A probe that finds a process unready is not a request that failed: if only probes arrive, half of them would be errors.
+    if (operation.startsWith('health-')) return;
     this.#count(described.requests, 1, operation, status);
     this.#observe(described.requestSeconds, durationMs / 1_000, operation);
     if (code !== undefined) this.#count(described.errors, 1, code);
@@ -105,14 +111,17 @@ export class Metrics {
     this.#count(described.choreFailures, 1, chore);
   }
 
-  counted({ rejectionsOpen, partitionsAheadDays, reportLagSeconds }: Counted): void {
+  counted({ rejectionsOpen, partitionsAheadDays, reportLagSeconds, keysExpiring }: Counted): void {
     if (rejectionsOpen !== undefined) this.#set(described.rejectionsOpen, rejectionsOpen);
     if (partitionsAheadDays !== undefined) this.#set(described.partitionsAhead, partitionsAheadDays);
     if (reportLagSeconds !== undefined) this.#set(described.reportLag, reportLagSeconds);
+    if (keysExpiring !== undefined) this.#set(described.keysExpiring, keysExpiring);
   }
 
   /** In Prometheus' text format. */
   async written(sources: Sources): Promise<{ readonly type: string; readonly text: string }> {
+    const isReady = await sources.isReady();
+    this.#set(described.ready, isReady ? 1 : 0);
     this.#read(sources);
     return { type: this.#registry.contentType, text: await this.#registry.metrics() };
   }
@@ -139,8 +148,10 @@ export class Metrics {
     this.#set(described.leader, sources.isLeader() ? 1 : 0);
     // Values from when this process was the leader are out of date.
     if (!sources.isLeader())
-      for (const metric of [described.partitionsAhead, described.rejectionsOpen])
+      for (const metric of [described.partitionsAhead, described.rejectionsOpen, described.keysExpiring])
         this.#gauges.get(metric)?.remove();
+    const isRedisUp = sources.isRedisUp();
+    if (isRedisUp !== undefined) this.#set(described.redisUp, isRedisUp ? 1 : 0);
     const expires = sources.certificateExpires();
     if (expires) this.#set(described.certificateExpires, expires.getTime() / 1_000);
   }

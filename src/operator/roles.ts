@@ -1,3 +1,4 @@
+import { limits } from '../limits.ts';
 import type { Client, Pool } from '../postgres/pool.ts';
 import { tableOf } from '../records/tables.ts';
 import { resourceTypes } from '../registry/resources.ts';
@@ -22,7 +23,7 @@ const grants: Readonly<Record<string, readonly string[]>> = {
        on interaction_idempotency_keys, upload_idempotency_keys, rejections, rejection_kinds, report_transactions`,
     'select, insert, update on report_progress, report_sums',
     'select, insert on report_interactions, report_visits',
-    'select on interaction_partitions, schema_migrations, schema_compatibility, cursor_key',
+    'select on interaction_partitions, schema_migrations, schema_compatibility, cursor_key, keys_expiring',
     `execute on function find_api_key, changed_api_keys, note_api_keys_used, keys_can_be_trusted, ensure_interaction_partitions,
        index_interaction_partition, ensure_weekly_partitions, detach_weekly_partition, drop_detached_partition,
        ensure_change_partitions, detach_change_partition, drop_detached_changes`,
@@ -46,6 +47,18 @@ const grants: Readonly<Record<string, readonly string[]>> = {
   ],
 };
 
+/**
+ * One number for a metric: the serving role has no right on api_keys. A key that was issued for a few days is expected to
+ * expire, and so is one whose successor is in use.
+ */
+const keysExpiring = `
+  create or replace view keys_expiring as
+  select count(*)::integer as keys from api_keys k
+  where revoked_at is null and expires_at > now() and expires_at < now() + interval '${limits.keysExpiringDays} days'
+    and last_used_at > now() - interval '${limits.keysExpiringDays} days'
+    and expires_at - created_at > interval '${2 * limits.keysExpiringDays} days'
+    and not exists (select from api_keys s where s.successor_of = k.key_id and s.last_used_at is not null)`;
+
 /** Makes the views and, if it may, the roles; grants each existing role its rights. Returns the missing roles. */
 export async function grantRoles(client: Client): Promise<string[]> {
   // Two processes would overwrite each other's grants.
@@ -54,6 +67,7 @@ export async function grantRoles(client: Client): Promise<string[]> {
   // Roles first: Citus creates no role in a transaction that has granted something.
   for (const role of await missingOf(client, roles)) await client.query(createRole(role));
   await makeViews(client);
+  await client.query(keysExpiring);
   const missing = await missingOf(client, roles);
   for (const role of roles.filter((one) => !missing.includes(one)))
     for (const right of grants[role] ?? []) await client.query(`grant ${right} to ${role}`);

@@ -69,6 +69,17 @@ export class Readiness {
       .filter(({ ms }) => ms > limits.stalledMs);
   }
 
+  /** Whether the process can serve. Never rejects. */
+  async isReady(): Promise<boolean> {
+    try {
+      const stalled = await this.stalled();
+      const state = await this.schemaState();
+      return stalled.length === 0 && state !== 'behind' && state !== 'ahead';
+    } catch {
+      return false;
+    }
+  }
+
   /** How long each part has stalled, including those below the limit. */
   get stalledMs(): Record<string, number> {
     return Object.fromEntries(Object.entries(this.#parts).map(([part, { stalledMs }]) => [part, stalledMs]));

@@ -41,6 +41,15 @@ it('requests, records, batches and statements are counted', async () => {
   );
 });
 
+it('readiness is a metric, and health probes are not counted as requests', async () => {
+  for (const path of ['/health/live', '/health/ready']) await api.get(path);
+  const found = await scrape();
+  expect(found.get('intake_ready')).toBe(1);
+  expect([...found.keys()].filter((series) => series.includes('health'))).toEqual([]);
+  // Without REDIS_URL nothing is away.
+  expect(found.has('intake_redis_up')).toBe(false);
+});
+
 it('interactions, keys, pools, memory, maintenance and the build are told of', async () => {
   const tag = newTag();
   await api.batch('tags', [tag]);

@@ -5,8 +5,10 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Api, apiOf } from '../support/api.ts';
 import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
 import { createTestDatabase } from '../support/database.ts';
+import { freePort } from '../support/free-port.ts';
 import { many, newTag } from '../support/new-records.ts';
 import { type Redis, redisIsInstalled, startRedis } from '../support/redis.ts';
+import { scrapeMetrics } from '../support/scrape-metrics.ts';
 
 /** Two processes count by one Redis, and each for itself while there is none. How much passes is in test/load. */
 
@@ -17,9 +19,12 @@ let redis: Redis;
 let servers: BuiltServer[];
 let apis: Api[];
 let key: string;
+let metricsUrl: string;
 describe.skipIf(!redisIsInstalled)('limits that processes share', () => {
   beforeAll(async () => {
     redis = await startRedis();
+    const port = await freePort();
+    metricsUrl = `http://127.0.0.1:${port}/metrics`;
     const env = {
       DATABASE_URL: await createTestDatabase(),
       REDIS_URL: redis.url,
@@ -27,7 +32,8 @@ describe.skipIf(!redisIsInstalled)('limits that processes share', () => {
       RECORDS_PER_REQUEST_MAX: '100',
       COURSES_PER_REQUEST_MAX: '100',
     };
-    servers = await Promise.all([startBuiltServer(env), startBuiltServer(env)]);
+    const first = startBuiltServer({ ...env, METRICS_PORT: String(port) });
+    servers = await Promise.all([first, startBuiltServer(env)]);
     key = await servers[0]!.createKey('acme');
     apis = servers.map(({ url }) => apiOf(url, key));
   });
@@ -51,6 +57,8 @@ describe.skipIf(!redisIsInstalled)('limits that processes share', () => {
     return Number(/"records";r=(\d+)/.exec(headers.get('ratelimit') ?? '')?.[1]);
   }
   const expectLeft = (left: number) => expect.poll(leftAfterTheOther, { timeout: 60_000 }).toBe(left);
+  const expectUp = (up: number) =>
+    expect.poll(async () => (await scrapeMetrics(metricsUrl)).get('intake_redis_up')).toBe(up);
   const expectShared = () => expectLeft(windowMax - 40);
   const expectApart = () => expectLeft(windowMax - 10);
 
@@ -60,10 +68,12 @@ describe.skipIf(!redisIsInstalled)('limits that processes share', () => {
     await expectShared();
     await redis.kill();
     await expectApart();
+    await expectUp(0);
     for (const { log } of servers)
       expect(log.filter((line) => JSON.parse(line).level >= 40 && /redis/i.test(line))).not.toEqual([]);
     await redis.restart();
     await expectShared();
+    await expectUp(1);
   });
 
   it('are counted by each for itself while Redis is frozen, and together once it goes on', {
@@ -72,6 +82,7 @@ describe.skipIf(!redisIsInstalled)('limits that processes share', () => {
     await expectShared();
     redis.freeze();
     await expectApart();
+    await expectUp(0);
     redis.thaw();
     await expectShared();
   });

@@ -178,6 +178,38 @@ it('the metrics are told how many rejections are open and how far partitions rea
   expect((await count()).rejectionsOpen - before.rejectionsOpen).toBe(3);
 });
 
+it('keys in use that expire within a week are counted until a successor is used', async () => {
+  const [counter] = counting(test.pool, config, (state) => void Object.assign(told, state)).filter(
+    ({ name }) => name === 'count expiring keys',
+  );
+  const told = { keysExpiring: -1 };
+  const count = async () => {
+    await counter?.run();
+    return told.keysExpiring;
+  };
+  const add = (id: string, fields: string) =>
+    test.pool.query(
+      `insert into api_keys (key_id, organisation_id, key_sha256, permissions, created_at, expires_at, last_used_at, successor_of)
+       select '${id}', organisation_id, '', '{}', ${fields} from organisations limit 1`,
+    );
+  const [old, soon, used] = [`now() - interval '90 days'`, `now() + interval '3 days'`, 'now()'];
+  expect(await count()).toBe(0);
+  await add('ends', `${old}, ${soon}, ${used}, null`);
+  expect(await count()).toBe(1);
+  await add('later', `${old}, now() + interval '30 days', ${used}, null`);
+  await add('for-days', `now(), ${soon}, ${used}, null`);
+  await add('unused', `${old}, ${soon}, null, null`);
+  await add('next', `now(), null, null, 'ends'`);
+  expect(await count()).toBe(1);
+  await test.pool.query(`update api_keys set last_used_at = now() where key_id = 'next'`);
+  expect(await count()).toBe(0);
+  await test.pool.query(
+    `update api_keys set successor_of = null where key_id = 'next';
+     update api_keys set revoked_at = now() where key_id = 'ends'`,
+  );
+  expect(await count()).toBe(0);
+});
+
 it('partitions that an operator makes by hand are counted within a minute or so', () => {
   const chores = counting(test.pool, config, () => {});
   const partitions = chores.find(({ name }) => name === 'count partitions ahead');

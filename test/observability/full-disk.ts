@@ -1,31 +1,44 @@
 import { execFileSync, spawnSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, rmSync, statfsSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, mkdtempSync, rmSync, statfsSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 /** A small file system of the test's own that can be filled. */
 export interface Disk {
-  fill(): void;
+  readonly folder: string;
+  /** Leaves this share of what is free now. */
+  fill(left: number): void;
   empty(): void;
   remove(): void;
 }
 
-/** Undefined where nothing can be mounted: without root, or in a container that may not. */
-export function mountDisk(): Disk | undefined {
+/** Undefined if nothing can be mounted: without root, or in a container that may not. */
+export function mountDisk(megabytes: number): Disk | undefined {
   const folder = mkdtempSync(join(tmpdir(), 'intake-disk-'));
+  // PostgreSQL runs as another account.
+  chmodSync(folder, 0o755);
   const [image, mounted] = [join(folder, 'image'), join(folder, 'mounted')];
   mkdirSync(mounted);
-  execFileSync('truncate', ['--size', '16M', image]);
-  const made = spawnSync('mkfs.ext4', ['-q', image]).status === 0;
+  execFileSync('truncate', ['--size', `${megabytes}M`, image]);
+  const made = spawnSync('mkfs.ext4', ['-q', '-m', '0', image]).status === 0;
   if (!made || spawnSync('mount', ['-o', 'loop', image, mounted]).status !== 0) {
     rmSync(folder, { recursive: true });
     return undefined;
   }
-  const file = join(mounted, 'write-ahead-log');
+  const file = join(mounted, 'something-large');
   return {
-    fill() {
+    folder: mounted,
+    fill(left) {
       const { bavail, bsize } = statfsSync(mounted);
-      writeFileSync(file, Buffer.alloc(Math.floor(bavail * bsize * 0.96)));
+      const chunk = Buffer.alloc(1024 * 1024);
+      for (let bytes = bavail * bsize * (1 - left); bytes > 0; bytes -= chunk.length) {
+        try {
+          writeFileSync(file, chunk.subarray(0, Math.min(bytes, chunk.length)), { flag: 'a' });
+        } catch (error) {
+          if ((error as { code?: string }).code === 'ENOSPC') return;
+          throw error;
+        }
+      }
     },
     empty: () => rmSync(file),
     remove() {

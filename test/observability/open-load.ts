@@ -6,7 +6,7 @@ export interface OpenLoad {
 
 const underWayMax = 200;
 
-/** Sends so many requests a second, whether or not those before are answered, as clients on many machines do. */
+/** Sends requests at this rate, whether or not earlier ones are answered, as clients on many machines do. */
 export function startOpenLoad(perSecond: number, send: () => Promise<unknown>): OpenLoad {
   const underWay = new Set<Promise<void>>();
   const timer = setInterval(() => {
@@ -18,7 +18,7 @@ export function startOpenLoad(perSecond: number, send: () => Promise<unknown>): 
   return {
     async stop() {
       clearInterval(timer);
-      // What waits for a database that is gone is not waited for.
+      // Requests that wait for a database that is gone may never end.
       await Promise.race([Promise.all(underWay), sleep(2_000)]);
     },
   };

@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import { X509Certificate } from 'node:crypto';
-import { readFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 /** A certificate for this machine and the key that belongs to it, each in a file. */
@@ -27,3 +27,39 @@ export function makeCertificate(
   const pem = readFileSync(certFile);
   return { certFile, keyFile, pem, fingerprint: new X509Certificate(pem).fingerprint256 };
 }
+
+/** A certificate that is valid between two moments, which may be past or to come. */
+export function makeDatedCertificate(folder: string, name: string, from: Date, to: Date): Certificate {
+  const { certFile: first, keyFile } = makeCertificate(folder, name);
+  const authority = join(folder, `${name}-authority`);
+  mkdirSync(authority);
+  writeFileSync(join(authority, 'index'), '');
+  const settings = [
+    '[ca]',
+    'default_ca = own',
+    '[own]',
+    `database = ${join(authority, 'index')}`,
+    `new_certs_dir = ${authority}`,
+    'rand_serial = yes',
+    'default_md = sha256',
+    'policy = any',
+    'x509_extensions = names',
+    '[names]',
+    'subjectAltName = IP:127.0.0.1,DNS:localhost',
+    '[any]',
+    'commonName = supplied',
+  ];
+  const [config, request] = [join(authority, 'settings'), join(authority, 'request.pem')];
+  const certFile = join(folder, `${name}-dated-cert.pem`);
+  writeFileSync(config, settings.join('\n'));
+  const run = (...args: string[]) => execFileSync('openssl', args, { stdio: 'pipe' });
+  run('x509', '-x509toreq', '-in', first, '-signkey', keyFile, '-out', request);
+  const dates = ['-startdate', stampOf(from), '-enddate', stampOf(to)];
+  const files = ['-config', config, '-keyfile', keyFile, '-in', request, '-out', certFile];
+  run('ca', '-batch', '-notext', '-selfsign', ...dates, ...files);
+  const pem = readFileSync(certFile);
+  return { certFile, keyFile, pem, fingerprint: new X509Certificate(pem).fingerprint256 };
+}
+
+/** As in 20261117054000Z. */
+const stampOf = (moment: Date) => `${moment.toISOString().slice(0, 19).replace(/[-:T]/g, '')}Z`;

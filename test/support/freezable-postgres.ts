@@ -15,10 +15,14 @@ export interface FreezablePostgres {
   stop(): Promise<void>;
 }
 
-export async function startFreezablePostgres(): Promise<FreezablePostgres> {
-  const folder = mkdtempSync(join(tmpdir(), 'intake-freeze-'));
+/** In a folder of its own below `parent`. */
+export async function startFreezablePostgres(
+  settings: Record<string, string> = {},
+  parent = tmpdir(),
+): Promise<FreezablePostgres> {
+  const folder = mkdtempSync(join(parent, 'intake-freeze-'));
   chmodSync(folder, 0o755);
-  const postgres = await startLocalPostgres(folder, embeddedBinaries(), { fsync: 'off' });
+  const postgres = await startLocalPostgres(folder, embeddedBinaries(), { fsync: 'off', ...settings });
   const url = postgres.url('postgres');
   await runCommand(['migrate'], { DATABASE_URL: url });
   const { password } = new URL(url);

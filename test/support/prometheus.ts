@@ -23,16 +23,17 @@ export interface Exporter {
 export interface Prometheus extends Exporter {
   /** The labels and the value of each series that an expression has now. */
   query(expression: string): Promise<{ labels: Record<string, string>; value: number }[]>;
-  /** Each alert that fires, by its name, with the chore or the code that it names. */
+  /** Each alert that fires, by its name, with the chore, code or part that it names. */
   firing(): Promise<string[]>;
   /** Each that has fired within the last so many seconds, whether or not it still does. */
   fired(seconds: number): Promise<string[]>;
 }
 
-/** Scrapes these targets, by the name of their job, and evaluates the rules every second. */
+/** Scrapes these targets, by the name of their job, and evaluates the rules, every second unless told otherwise. */
 export async function startPrometheus(
   jobs: Readonly<Record<string, readonly string[]>>,
   rules = '',
+  everySeconds = 1,
 ): Promise<Prometheus> {
   const folder = mkdtempSync(join(tmpdir(), 'intake-prometheus-'));
   writeFileSync(join(folder, 'rules.yml'), rules);
@@ -40,7 +41,12 @@ export async function startPrometheus(
     job_name,
     static_configs: [{ targets }],
   }));
-  const global = { scrape_interval: '1s', scrape_timeout: '1s', evaluation_interval: '1s' };
+  const every = `${everySeconds}s`;
+  const global = {
+    scrape_interval: every,
+    scrape_timeout: `${Math.min(10, everySeconds)}s`,
+    evaluation_interval: every,
+  };
   // JSON is YAML too.
   writeFileSync(
     join(folder, 'prometheus.yml'),
@@ -78,7 +84,7 @@ export async function startPrometheus(
 
 function namesOf(alerts: readonly { labels: Record<string, string> }[]): string[] {
   const named = alerts.map(({ labels }) =>
-    [labels.alertname, labels.chore ?? labels.code].filter(Boolean).join(' '),
+    [labels.alertname, labels.chore ?? labels.code ?? labels.part].filter(Boolean).join(' '),
   );
   return [...new Set(named)].sort();
 }

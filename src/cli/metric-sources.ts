@@ -1,0 +1,38 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Certificate } from '../http/certificate.ts';
+import type { SharedCounts } from '../keys/shared-counts.ts';
+import { limits } from '../limits.ts';
+import type { Maintenance } from '../maintenance/maintenance.ts';
+import type { Sources } from '../metrics/metrics.ts';
+import type { createParts } from './parts.ts';
+
+/** What metrics read at each scrape. */
+export function sourcesOf(
+  parts: ReturnType<typeof createParts>,
+  maintenance: Maintenance,
+  certificate: Certificate | undefined,
+  shared: SharedCounts | undefined,
+): Sources {
+  let wasReady = false;
+  return {
+    // Asking PostgreSQL may take longer than a scrape should: then it reports the answer before.
+    async isReady() {
+      const asked = parts.readiness.isReady().then((isReady) => {
+        wasReady = isReady;
+      });
+      await Promise.race([asked, sleep(limits.metricsReadyMs, undefined, { ref: false })]);
+      return wasReady;
+    },
+    isRedisUp: () => shared && shared.client.status === 'ready',
+    pools: parts.pools,
+    waitingForConnection: () => parts.pool.waitingCount,
+    interactionsWaiting: () => parts.writer.waiting,
+    changeStreams: () => parts.changeWatch.streams,
+    stalledMs: () => parts.readiness.stalledMs,
+    bytesInFlight: () => parts.bytesInFlight.bytes,
+    bytesInFlightMax: parts.config.bytesInFlightMax,
+    keys: () => parts.keys.state,
+    isLeader: () => maintenance.isLeader,
+    certificateExpires: () => certificate?.expires,
+  };
+}
