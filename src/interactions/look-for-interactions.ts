@@ -1,6 +1,7 @@
 import { limits } from '../limits.ts';
 import type { AskedPage } from '../postgres/newest-first.ts';
 import type { Pool } from '../postgres/pool.ts';
+import { withoutSorting } from '../postgres/without-sorting.ts';
 import type { Scalar } from '../registry/fields.ts';
 import { type Instant, isoOf } from '../registry/times.ts';
 import { firstIdFrom, firstUuid, lastUuid } from '../registry/uuid-v7.ts';
@@ -101,16 +102,17 @@ async function rowsOf(pool: Pool, look: Look, limit: number): Promise<StoredInte
       ? `select ${selected} ${path} limit ${limit}`
       : `select ${selected} from (select * ${path} limit ${limits.interactionRowsPerLookMax}) looked
          where ${others.map((condition) => condition()).join(' and ')} order by interaction_id desc limit ${limit}`;
-  return (await pool.query<StoredInteraction>(text, values)).rows;
+  const { rows } = await withoutSorting(pool, (client) => client.query<StoredInteraction>(text, values));
+  return rows;
 }
 
 /** The last id that was read, if there are more rows than may be read at once. */
 async function endOf(pool: Pool, look: Look): Promise<string | undefined> {
   const { path, values, others } = partsOf(look);
   if (others.length === 0) return undefined;
-  const { rows } = await pool.query<{ interaction_id: string }>(
-    `select interaction_id ${path} offset ${limits.interactionRowsPerLookMax - 1} limit 1`,
-    values,
+  const text = `select interaction_id ${path} offset ${limits.interactionRowsPerLookMax - 1} limit 1`;
+  const { rows } = await withoutSorting(pool, (client) =>
+    client.query<{ interaction_id: string }>(text, values),
   );
   return rows[0]?.interaction_id;
 }

@@ -55,13 +55,21 @@ function ownSessions(timeoutMs: number, plansOnce: boolean | undefined): pg.Pool
   return {
     statement_timeout: timeoutMs,
     idle_in_transaction_session_timeout: timeoutMs,
-    // Our statements run for less time than PostgreSQL takes to compile them. The last makes Citus pass `set local` on to the
-    // workers; without Citus it has no effect.
-    options:
+    // Our statements run for less time than PostgreSQL takes to compile them. `propagate_set_commands` makes Citus pass
+    // `set local` on to the workers; without Citus it has no effect.
+    options: [
       '-c timezone=UTC -c datestyle=ISO -c extra_float_digits=1 -c jit=off -c citus.propagate_set_commands=local',
+      ...(plansOnce ? [noWholeTables] : []),
+    ].join(' '),
     ...(plansOnce && { onConnect: async (client: pg.ClientBase) => void (await client.query(planOnce)) }),
   };
 }
+
+/**
+ * A request reads a few rows of one organisation, by an index. PostgreSQL would rather read a small table as a whole, and the
+ * connection keeps that plan when the table has grown.
+ */
+const noWholeTables = '-c enable_seqscan=off';
 
 /**
  * PgBouncer refuses startup parameters that it does not track. It tracks the time zone and the date style of each

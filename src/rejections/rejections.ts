@@ -93,13 +93,16 @@ export async function readRejections(
   bytesMax: number,
 ): Promise<StoredRejection[]> {
   const { rows } = await pool.query<StoredRejection>({
+    // `offset 0` forces one look-up per rejection: as a join, each was compared with all kinds of the organisation.
     text: `
       select rejection_id, r.type, kind_id, request_id, index, record_id, record, fields, codes, messages
       from (
         select *, sum(octet_length(record)) over (order by rejection_id) - octet_length(record) as before
         from rejections where organisation_id = $1 and rejection_id = any($2::uuid[])) as r
-      join rejection_kinds using (organisation_id, kind_id)
-      where organisation_id = $1 and (before is null or before < $3)
+      cross join lateral (
+        select fields, codes, messages from rejection_kinds k
+        where k.organisation_id = $1 and k.kind_id = r.kind_id offset 0) as k
+      where r.organisation_id = $1 and (before is null or before < $3)
       order by rejection_id`,
     values: [organisationId, ids, bytesMax],
   });
@@ -177,9 +180,25 @@ export interface EarlierRejection {
 
 /**
  * Locks the rejections of records, in the order of their ids and after the records, to avoid deadlocks. `sent` has the
- * records' ids and, in a second array, their `updated`.
+ * records' ids and, in a second array, their `updated`. They are found, locked by their ids, and compared when they can no
+ * longer change. In one statement PostgreSQL joined all ids with all rejections of an organisation that had grown since the
+ * last analyze: 1,000 records took longer than the statement timeout.
  */
 export async function lockRejectionsOf(
+  client: Client,
+  organisationId: string,
+  type: UploadType,
+  sent: EncodedRows,
+): Promise<EarlierRejection[]> {
+  const found = await findRejectionsOf(client, organisationId, type, sent);
+  if (found.length === 0) return [];
+  const ids = found.map(({ rejection_id }) => rejection_id);
+  const locked = await lockRejections(client, organisationId, [...new Set(ids)]);
+  const compared = await findRejectionsOf(client, organisationId, type, sent);
+  return compared.filter(({ rejection_id }) => locked.has(rejection_id));
+}
+
+async function findRejectionsOf(
   client: Client,
   organisationId: string,
   type: UploadType,
@@ -188,15 +207,11 @@ export async function lockRejectionsOf(
   const { rows } = await client.query<EarlierRejection>({
     // `offset 0` forces one index look-up per id: as a join, all rejections of the type were compared with all ids.
     text: `
-      select r.rejection_id, r.record_id, (r.updated > f.updated) is not true as is_settled
-      from (
-        select x.rejection_id, s.updated
-        from unnest($3::uuid[], $4::timestamptz[]) as s(id, updated)
-        cross join lateral (
-          select rejection_id from rejections where organisation_id = $1 and type = $2 and record_id = s.id offset 0) as x
-        offset 0) as f
-      join rejections r on r.organisation_id = $1 and r.rejection_id = f.rejection_id
-      order by r.rejection_id for update of r`,
+      select x.rejection_id, s.id as record_id, (x.updated > s.updated) is not true as is_settled
+      from unnest($3::uuid[], $4::timestamptz[]) as s(id, updated)
+      cross join lateral (
+        select rejection_id, updated from rejections
+        where organisation_id = $1 and type = $2 and record_id = s.id offset 0) as x`,
     values: [organisationId, type, ...sent.arrays],
   });
   return rows;

@@ -37,6 +37,11 @@ it('no statement is compiled', async () => {
   expect(await settingOf('jit')).toBe('off');
 });
 
+it('only a connection for requests reads no table as a whole if it can use an index', async () => {
+  expect(await settingOf('enable_seqscan')).toBe('on');
+  expect(await settingOf('enable_seqscan', { plansOnce: true })).toBe('off');
+});
+
 it('of statements that share a commit nothing is stored where one says that a connection broke and COMMIT was answered', async () => {
   const pool = createPool(config, () => {});
   pools.push(pool);
