@@ -184,7 +184,7 @@ ${written.map(([name, value]) => `  ${name}: ${value}\n`).join('')}`;
 
   it('renders with the values of 0.1.0 alone, as after helm upgrade --reuse-values', async () => {
     const copy = copyChart();
-    writeFileSync(join(copy, 'values.yaml'), read('test/fixtures/values-0.1.0.yaml'));
+    writeFileSync(join(copy, 'values.yaml'), read('test/deploy/values-0.1.0.yaml'));
     for (const values of [behindProxy, everything])
       expect(await render(values, copy)).toBe(await render(values));
   });
