@@ -1,10 +1,23 @@
+import { readFileSync } from 'node:fs';
 import { defineConfig } from 'vitest/config';
+import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 /** Where scripts/check.ts reads how long each file took. */
 const resultsFile = process.env.TEST_RESULTS ?? '';
 
+/** Starts the files tagged `long` first: a run would otherwise end with one of them, and an idle core. */
+class LongFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const isLong = ({ moduleId }: TestSpecification) =>
+      /^\/\/ @module-tag long$/m.test(readFileSync(moduleId, 'utf8'));
+    const sorted = await super.sort(files);
+    return [...sorted.filter(isLong), ...sorted.filter((file) => !isLong(file))];
+  }
+}
+
 export default defineConfig({
   test: {
+    sequence: { sequencer: LongFirst },
     globalSetup: ['test/support/global-setup.ts'],
     setupFiles: process.env.CITUS_URL ? ['test/support/drop-databases.ts'] : [],
     // Generous, for a machine that others slow down or stop for seconds: waiting longer costs nothing where all goes well.
@@ -17,6 +30,7 @@ export default defineConfig({
     // A test file names its tags in its first lines: `// @module-tag full`.
     tags: [
       { name: 'full', description: 'Takes long or needs more than Node: `npm run check` leaves it out' },
+      { name: 'long', description: 'Starts before the others' },
       { name: 'postgres-15', description: 'Runs once more on the oldest PostgreSQL that is supported' },
       { name: 'pooler', description: 'Runs once more through PgBouncer in transaction mode' },
     ],

@@ -1,4 +1,5 @@
 // @module-tag full
+// @module-tag long
 
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
