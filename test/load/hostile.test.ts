@@ -24,6 +24,8 @@ import { rawPost } from '../support/raw-http.ts';
  */
 /** Three rounds: what one round leaves behind in memory meets the next two. */
 const attacks = Number(process.env.ATTACKS ?? 48);
+/** Four replays of all of them take turns, for as long as they last. */
+const rejections = attacks < 1_000 ? 30_000 : 100_000;
 const heapMb = 512;
 const liveMsMax = 250;
 const neighbourMsMax = 1_000;
@@ -208,10 +210,10 @@ it('summaries and replays of a great many rejections', { timeout: 400_000 }, asy
   await queryDatabase(
     server.databaseUrl,
     `insert into rejection_kinds select organisation_id, gen_random_uuid(), 'transactions', array['shop_id'],
-       array['reference_not_found'], array['is missing'], now(), 100000 from organisations where slug = 'hostile';
+       array['reference_not_found'], array['is missing'], now(), ${rejections} from organisations where slug = 'hostile';
      insert into rejections (organisation_id, rejection_id, type, kind_id, request_id, index, record_id, record)
      select organisation_id, uuidv7(), 'transactions', kind_id, uuidv7(), n, gen_random_uuid(), '{}'
-     from rejection_kinds cross join generate_series(1, 100000) n where type = 'transactions'`,
+     from rejection_kinds cross join generate_series(1, ${rejections}) n where type = 'transactions'`,
   );
   await expectUnharmed('summaries', async () => {
     const statuses = await attack('summary', get('/v1/rejections/summary'), { atOnce: 30 });
