@@ -69,17 +69,37 @@ async function stop(server: ChildProcess): Promise<void> {
   await ended;
 }
 
-it('the package has the program, the migrations, the API description, and nothing else', async () => {
+it('the package has the program, the migrations, the documents with what they refer to, and nothing else', async () => {
   const others = files.filter(
     (file) =>
-      !/^(dist\/.+\.(js|cdx\.json)|migrations\/\w[\w-]+\.sql|openapi\.json|package\.json|README\.md|LICENSE)$/.test(
+      !/^(dist\/.+\.(js|cdx\.json)|migrations\/\w[\w-]+\.sql|(admin-)?openapi\.json|package\.json|npm-shrinkwrap\.json|docs\/[\w-]+\.(md|svg)|deploy\/.+|(README|CHANGELOG|SECURITY)\.md|LICENSE)$/.test(
         file,
       ),
   );
   expect(others).toEqual([]);
-  expect(files).toContain('dist/main.js');
+  for (const file of ['dist/main.js', 'admin-openapi.json', 'docs/operating.md', 'deploy/nginx/intake.conf'])
+    expect(files).toContain(file);
+  expect(existsSync(join(root, 'npm-shrinkwrap.json'))).toBe(false);
   const { messages } = await publint({ pkgDir: root, strict: true, pack: 'npm' });
   expect(messages).toEqual([]);
+});
+
+it('an installation has exactly the versions of package-lock.json', () => {
+  type Lock = { packages: Record<string, { version: string; dev?: true; link?: true }> };
+  const readLock = (file: string): Lock => JSON.parse(readFileSync(file, 'utf8'));
+  const inside = 'node_modules/intake-server/';
+  const installed = Object.entries(readLock(join(app, 'node_modules/.package-lock.json')).packages)
+    .filter(([path]) => `${path}/` !== inside)
+    .map(([path, { version }]) => [path.replace(inside, ''), version]);
+  const locked = Object.entries(readLock(join(root, 'package-lock.json')).packages).filter(
+    ([path, { dev, link }]) => path.startsWith('node_modules/') && !dev && !link,
+  );
+  const versions = Object.fromEntries(locked.map(([path, { version }]) => [path, version]));
+  expect(installed.filter(([path = '', version]) => versions[path] !== version)).toEqual([]);
+  const paths = new Set(installed.map(([path]) => path));
+  const { dependencies } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
+  for (const name of Object.keys(dependencies)) expect(paths).toContain(`node_modules/${name}`);
+  expect(paths.size).toBeGreaterThan(100);
 });
 
 it('shows its help', async () => {

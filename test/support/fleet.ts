@@ -18,9 +18,9 @@ const attemptsMax = 3;
  * Plays a scene with a fleet of its own. A process that has just started looks up the key; where the machine stops for
  * longer than that may take, the request is answered with database_unavailable. If nothing else failed, it is played anew.
  */
-export async function playWithFleet(play: (fleet: Fleet) => Promise<Served>): Promise<Served> {
+export async function playWithFleet(play: (fleet: Fleet) => Promise<Served>, processes = 4): Promise<Served> {
   for (let attempt = 1; ; attempt++) {
-    const fleet = await Fleet.start();
+    const fleet = await Fleet.start(processes);
     try {
       const served = await play(fleet);
       const isSlow = served.failed.length > 0 && served.failed.every((one) => isAway.test(one));
@@ -41,7 +41,7 @@ export interface Served {
   readonly lost: readonly string[];
 }
 
-/** Four processes behind nginx, as docs/operating.md has them, with clients that do not know of either. */
+/** Processes behind nginx, as docs/operating.md has them, with clients that do not know of either. */
 class Fleet {
   readonly databaseUrl: string;
   readonly key: string;
@@ -58,13 +58,13 @@ class Fleet {
     this.nginx = nginx;
   }
 
-  static async start(): Promise<Fleet> {
+  static async start(processes: number): Promise<Fleet> {
     const databaseUrl = await createTestDatabase();
     const run = (...args: string[]) => runCommand(args, { DATABASE_URL: databaseUrl });
     await run('organisations', 'create', 'acme');
     const { key } = JSON.parse((await run('keys', 'issue', '--organisation', 'acme', '--json')).stdout);
     const ports: number[] = [];
-    while (ports.length < 4) ports.push(await freePort());
+    while (ports.length < processes) ports.push(await freePort());
     const fleet = new Fleet(databaseUrl, key, ports, await startNginx(ports));
     try {
       await Promise.all(ports.map((_, index) => fleet.startOne(index)));

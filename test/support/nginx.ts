@@ -20,6 +20,8 @@ export interface Nginx {
   readonly ca: Buffer;
   /** What it has logged of errors so far. */
   errors(): string;
+  /** Its log of requests, as the configuration has it. */
+  requests(): string;
   stop(): Promise<void>;
 }
 
@@ -30,15 +32,15 @@ export async function startNginx(ports: readonly number[]): Promise<Nginx> {
   const { certFile, keyFile, pem } = makeCertificate(folder, 'intake.example.com');
   const port = await freePort();
   const log = join(folder, 'error.log');
+  const requests = join(folder, 'requests.log');
   const file = join(folder, 'nginx.conf');
   writeFileSync(
     file,
     `worker_processes 2; pid ${folder}/nginx.pid; error_log ${log} warn;
 events { worker_connections 512; }
 http {
-  access_log off;
   ${['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map((name) => `${name}_temp_path ${folder}/${name};`).join(' ')}
-${documented(ports, port, certFile, keyFile)}}
+${documented(ports, port, certFile, keyFile, requests)}}
 `,
   );
   const server = spawn(program, ['-p', folder, '-c', file, '-e', log, '-g', 'daemon off;'], {
@@ -54,17 +56,31 @@ ${documented(ports, port, certFile, keyFile)}}
     if (attempt === 1_200 || server.exitCode !== null) throw new Error(`nginx did not start; see ${log}`);
     await sleep(50);
   }
-  return { url: `https://127.0.0.1:${port}`, ca: pem, errors: () => readFileSync(log, 'utf8'), stop };
+  return {
+    url: `https://127.0.0.1:${port}`,
+    ca: pem,
+    errors: () => readFileSync(log, 'utf8'),
+    requests: () => readFileSync(requests, 'utf8'),
+    stop,
+  };
 }
 
-/** deploy/nginx/intake.conf, but for where things are. */
-function documented(ports: readonly number[], port: number, certFile: string, keyFile: string): string {
+/** deploy/nginx/intake.conf, but for where things are, and how many processes. */
+function documented(
+  ports: readonly number[],
+  port: number,
+  certFile: string,
+  keyFile: string,
+  requests: string,
+): string {
   let text = readFileSync(fileURLToPath(new URL('../../deploy/nginx/intake.conf', import.meta.url)), 'utf8');
   const replace = (from: string, to: string) => {
     if (!text.includes(from)) throw new Error(`deploy/nginx/intake.conf has no ${from}`);
     text = text.replace(from, to);
   };
   for (const [index, given] of ports.entries()) replace(`127.0.0.1:${8091 + index} `, `127.0.0.1:${given} `);
+  text = text.replace(/^ +server 127\.0\.0\.1:809\d .*\n/gm, '');
+  replace('/var/log/nginx/intake.log', requests);
   replace('listen 443 ', `listen 127.0.0.1:${port} `);
   replace('/etc/nginx/intake/cert.pem', certFile);
   replace('/etc/nginx/intake/key.pem', keyFile);
