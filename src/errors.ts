@@ -98,6 +98,11 @@ const onPublicApi = {
     'The API key lacks the permission that this needs',
     'ask the operator for a key that has the one named in permission',
   ],
+  origin_not_allowed: [
+    403,
+    'This browser key does not work from here',
+    'send the request from a page of one of its origins, or ask the operator for a key with the origin of this page',
+  ],
   organisation_suspended: [
     403,
     'The organisation is suspended, and its keys can neither read nor write',

@@ -271,6 +271,21 @@ export const limits = {
   interactionsPerSecondMax: 5_000,
   recordsPerSecondMax: 50_000,
   limitWindowSeconds: 2,
+  /** Browser keys, for each client address: interactions a second, and bytes of bodies at once. */
+  browserInteractionsPerSecondMax: 100,
+  browserBytesInFlightMax: 4 * 1024 * 1024,
+  /** An address may use one part in this many of its organisation's limit of interactions. */
+  browserShareOfLimit: 4,
+  /** How many addresses are counted; beyond it the one whose window began first is forgotten. */
+  browserAddressesMax: 50_000,
+  browserBatchBytesMax: 1024 * 1024,
+  /** Answers to browser keys are sent in steps of this length, so their times do not show what was looked up. */
+  browserAnswerStepMs: 100,
+  browserOriginsMax: 10,
+  /** A host name has 253 characters at most. */
+  originCharactersMax: 267,
+  /** How long a browser remembers the answer to a preflight; Chromium remembers none for longer. */
+  preflightSeconds: 7_200,
   redisTimeoutMs: 200,
   redisRetryMs: 1_000,
   bytesInFlightMax: 256 * 1024 * 1024,

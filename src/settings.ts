@@ -86,6 +86,11 @@ export const settings = {
     wholeNumber(limits.interactionsPerSecondMax, 1, 1_000_000),
     'interactions a second, one by one or in batches, per organisation',
   ],
+  browserInteractionsPerSecondMax: [
+    'BROWSER_INTERACTIONS_PER_SECOND_MAX',
+    wholeNumber(limits.browserInteractionsPerSecondMax, 1, 1_000_000),
+    'interactions a second with [browser keys](operating.md#browser-keys), per organisation and client address; at most a quarter of what the organisation may send',
+  ],
   recordsPerSecondMax: [
     'RECORDS_PER_SECOND_MAX',
     wholeNumber(limits.recordsPerSecondMax, 1, 1_000_000_000),

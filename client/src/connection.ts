@@ -1,4 +1,4 @@
-import { errorOf, IntakeError, isObject, unexpected } from './errors.ts';
+import { errorOf, IntakeError, isAccepted, isObject, unexpected } from './errors.ts';
 import { limits } from './limits.ts';
 import { wait } from './wait.ts';
 
@@ -209,8 +209,10 @@ function errorIn(answer: Answer): IntakeError | undefined {
     const unstored = batches.find(({ status }) => status === 500);
     return unstored && new IntakeError('internal', unstored.data.error, 500, requestId);
   }
+  // A browser key: every interaction is invalid, each for its own reasons.
+  const isInvalid = answer.status === 400 && isAccepted(answer.body);
   // A proxy may answer 200 with a page of its own.
-  const isGood = answer.status >= 200 && answer.status < 300 && isObject(answer.body);
+  const isGood = isInvalid || (answer.status >= 200 && answer.status < 300 && isObject(answer.body));
   return isGood ? undefined : errorOf(answer.status, requestId, answer.body);
 }
 

@@ -57,6 +57,7 @@ export function unexpected(what: string): IntakeError {
 const refusals: ReadonlySet<ErrorCode> = new Set([
   'unauthorized',
   'missing_permission',
+  'origin_not_allowed',
   'organisation_suspended',
   'https_required',
   'too_many_failed_keys',
@@ -69,6 +70,16 @@ export function isRefusal(error: unknown): boolean {
 
 export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null;
+}
+
+/** Whether it is an answer to a browser key, which says what is wrong with interactions and nothing else. */
+export function isAccepted(body: unknown): body is components['schemas']['Accepted'] {
+  return (
+    isObject(body) &&
+    Number.isInteger(body.accepted) &&
+    Array.isArray(body.errors) &&
+    body.errors.every((error) => isObject(error) && Number.isInteger(error.index))
+  );
 }
 
 function isServiceError(body: unknown): body is ServiceError {

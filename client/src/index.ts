@@ -15,7 +15,7 @@ export {
   type ReportFilters,
   type RequestFilters,
 } from './intake.ts';
-export type { Interaction, NewInteraction } from './interaction-batch.ts';
+export type { Interaction, NewInteraction, RecordedInteraction } from './interaction-batch.ts';
 export type { ChangeEvent, ChangesOptions } from './read-changes.ts';
 export type { Counts, RecordProblem, Warning } from './send-cuts.ts';
 export type {

@@ -3,7 +3,7 @@ import { Connection, type IntakeOptions } from './connection.ts';
 import { isObject, unexpected } from './errors.ts';
 import type { components, operations } from './generated/api.ts';
 import type { ResourceType, StoredRecordOf } from './generated/resources.ts';
-import type { Interaction, NewInteraction } from './interaction-batch.ts';
+import type { Interaction, NewInteraction, RecordedInteraction } from './interaction-batch.ts';
 import { InteractionQueue } from './interaction-queue.ts';
 import { type ChangeEvent, type ChangesOptions, readChanges } from './read-changes.ts';
 import { listIn, readAnswers, readPages } from './read-pages.ts';
@@ -66,11 +66,11 @@ export class Intake {
 
   /**
    * Records one interaction, once, however often it has to be sent. Resolves when it is stored, and rejects with its own
-   * error. While a request is under way, others gather and are sent together. Up to 16 MiB of JSON is held for
+   * error. With a browser key it also resolves if a reference is missing, and the result has no id. While a request is under way, others gather and are sent together. Up to 16 MiB of JSON is held for
    * interactions without an answer; one that is recorded then waits until there is room, and must not be changed until its
    * promise is settled. A signal withdraws an interaction that waits; one that is being sent may be stored all the same.
    */
-  record(interaction: NewInteraction, { signal }: Signal = {}): Promise<Interaction> {
+  record(interaction: NewInteraction, { signal }: Signal = {}): Promise<RecordedInteraction> {
     return this.#queue.record(interaction, signal);
   }
 

@@ -1,9 +1,18 @@
-import { IntakeError, isObject, unexpected } from './errors.ts';
+import { IntakeError, isAccepted, isObject, unexpected } from './errors.ts';
 import type { components } from './generated/api.ts';
 import { interactionFields } from './generated/resources.ts';
 
 export type NewInteraction = components['schemas']['NewInteraction'];
 export type Interaction = components['schemas']['Interaction'];
+
+/**
+ * A recorded interaction. With a browser key the service does not show under which id it is stored, or whether a reference
+ * is missing: then `interaction_id` and `created` are null.
+ */
+export type RecordedInteraction = Omit<Interaction, 'interaction_id' | 'created'> & {
+  interaction_id: string | null;
+  created: string | null;
+};
 
 /** Interactions that are sent together, always under the same Idempotency-Key. */
 export interface Batch {
@@ -19,7 +28,7 @@ export interface Batch {
 }
 
 export interface Settler {
-  resolve(interaction: Interaction): void;
+  resolve(interaction: RecordedInteraction): void;
   reject(error: unknown): void;
 }
 
@@ -50,6 +59,10 @@ export function halvesOf({ key, parts, bytes, cutMs, settlers }: Batch): [Batch,
 
 /** Gives each promise its own result. */
 export function settle({ parts, settlers }: Batch, answer: unknown): void {
+  if (isAccepted(answer)) {
+    settleAccepted(parts, settlers, answer);
+    return;
+  }
   if (parts.length === 1) {
     settleOne(settlers[0], answer);
     return;
@@ -63,7 +76,7 @@ export function settle({ parts, settlers }: Batch, answer: unknown): void {
   for (const [index, { resolve, reject }] of settlers.entries()) {
     const id = data.ids[index];
     const failures = data.failures.get(index);
-    if (failures) reject(failure(failures, data.status, data.requestId));
+    if (failures) reject(failure(failures, data.status, data.requestId, rejected));
     else if (typeof id === 'string') resolve(interactionOf(parts[index] as string, id));
     else reject(unexpected('The answer has no id for an interaction'));
   }
@@ -72,6 +85,26 @@ export function settle({ parts, settlers }: Batch, answer: unknown): void {
 function settleOne(settler: Settler | undefined, answer: unknown): void {
   if (isObject(answer) && typeof answer.interaction_id === 'string') settler?.resolve(answer as Interaction);
   else settler?.reject(unexpected('The interaction was answered with something else'));
+}
+
+/** An answer to a browser key. */
+function settleAccepted(
+  parts: readonly string[],
+  settlers: readonly Settler[],
+  { errors }: components['schemas']['Accepted'],
+): void {
+  const failures = byIndex(errors as Failure[]);
+  for (const [index, { resolve, reject }] of settlers.entries()) {
+    const own = failures.get(index);
+    if (own) reject(failure(own, 400, null, 'Correct it and record it again.'));
+    else resolve(interactionOf(parts[index] as string, null));
+  }
+}
+
+function byIndex(errors: readonly Failure[]): Map<number, Failure[]> {
+  const failures = new Map<number, Failure[]>();
+  for (const error of errors) failures.set(error.index, [...(failures.get(error.index) ?? []), error]);
+  return failures;
 }
 
 interface Failure {
@@ -95,12 +128,9 @@ function dataOf(answer: unknown, sent: number) {
     (ids.length === sent || status === 500) &&
     ids.every((id) => id === null || uuid.test(id));
   if (!isGood) return undefined;
-  const failures = new Map<number, Failure[]>();
-  for (const error of errors as Failure[])
-    failures.set(error.index, [...(failures.get(error.index) ?? []), error]);
   return {
     status: status === 500 ? 500 : 400,
-    failures,
+    failures: byIndex(errors as Failure[]),
     ids: ids as (string | null)[],
     requestId: typeof requestId === 'string' ? requestId : null,
   } as const;
@@ -108,22 +138,27 @@ function dataOf(answer: unknown, sent: number) {
 
 const uuid = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/;
 
+const rejected = 'It is kept as a rejection, which can be replayed or discarded.';
+
 /** The error of one interaction in a batch, as if it had been sent alone. */
-function failure(failures: readonly Failure[], status: 400 | 500, requestId: string | null): IntakeError {
+function failure(
+  failures: readonly Failure[],
+  status: 400 | 500,
+  requestId: string | null,
+  remedy: string,
+): IntakeError {
   const details = failures.map(({ field, code, message }) => ({ field: field ?? 'body', code, message }));
   const reasons = failures.map(({ field, message }) => (field === null ? message : `${field} ${message}`));
   const [code, advice] =
-    status === 500
-      ? (['internal', 'Record it again.'] as const)
-      : (['invalid_request', 'It is kept as a rejection, which can be replayed or discarded.'] as const);
+    status === 500 ? (['internal', 'Record it again.'] as const) : (['invalid_request', remedy] as const);
   const message = `The interaction was not stored: ${reasons.join('; ')}. ${advice}`;
   return new IntakeError(code, message, status, requestId, {
     details: details as components['schemas']['ErrorDetail'][],
   });
 }
 
-/** The interaction as the service shows it, from what was sent and the id it got. */
-function interactionOf(part: string, id: string): Interaction {
+/** The interaction as the service shows it, from what was sent and the id it got, if that is known. */
+function interactionOf(part: string, id: string | null): RecordedInteraction {
   const sent = JSON.parse(part) as Record<string, string | number | null>;
   const made: Record<string, unknown> = { interaction_id: id };
   for (const [field, format] of Object.entries(interactionFields)) {
@@ -131,8 +166,8 @@ function interactionOf(part: string, id: string): Interaction {
     made[field] = format === 'uuid' && typeof value === 'string' ? value.toLowerCase() : value;
   }
   made.event_time = eventTimeOf(sent.event_timestamp as string | number);
-  made.created = new Date(Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16)).toISOString();
-  return made as Interaction;
+  made.created = id && new Date(Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16)).toISOString();
+  return made as RecordedInteraction;
 }
 
 /** Numbers below are seconds, from here on milliseconds. */

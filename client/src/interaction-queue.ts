@@ -4,9 +4,9 @@ import {
   type Batch,
   bodyOf,
   halvesOf,
-  type Interaction,
   type NewInteraction,
   pathOf,
+  type RecordedInteraction,
   type Settler,
   settle,
 } from './interaction-batch.ts';
@@ -56,7 +56,7 @@ export class InteractionQueue {
     if (this.#page) globalThis.addEventListener?.('pageshow', this.#onVisibility);
   }
 
-  record(interaction: NewInteraction, signal?: AbortSignal): Promise<Interaction> {
+  record(interaction: NewInteraction, signal?: AbortSignal): Promise<RecordedInteraction> {
     return new Promise((resolve, reject) => {
       if (this.#isClosed)
         throw new IntakeError('closed', 'This client was closed. Make a new one to record interactions.');

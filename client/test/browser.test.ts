@@ -1,14 +1,16 @@
 // @module-tag full
 
+import { randomUUID } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import { type Browser, chromium } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { type SharedServer, sharedServer } from '../../test/support/built-server.ts';
 import { newShop } from '../../test/support/new-records.ts';
 import { Intake, type Interaction, type NewInteraction } from '../src/index.ts';
+import { type Fate, startHttpProxy } from './support/http-proxy.ts';
 
 const executablePath = '/usr/bin/chromium';
 const dist = fileURLToPath(new URL('../dist/', import.meta.url));
@@ -104,7 +106,7 @@ describe.skipIf(!existsSync(executablePath))(
         );
       const recorded = await record(1);
       if (!recorded) throw new Error('nothing was recorded');
-      expect(await intake.interactions.get(recorded.interaction_id)).toEqual(recorded);
+      expect(await intake.interactions.get(recorded.interaction_id as string)).toEqual(recorded);
       // The server asks them to wait for a minute.
       refusals = 1;
       await record(20);
@@ -118,7 +120,82 @@ describe.skipIf(!existsSync(executablePath))(
       await expect.poll(count, { timeout: 60_000 }).toBe(21);
     });
 
-    it('what a closed tab had recorded is stored once when the next page is loaded', async () => {
+    /** The service on another origin than the page, and a browser key for the page. */
+    async function elsewhere() {
+      const issued = await server.run(
+        ...['keys', 'issue', '--organisation', server.slugOf('browser'), '--json'],
+        ...['--browser', '--origin', url],
+      );
+      const proxy = await startHttpProxy(server.url, async ({ method, headers }): Promise<Fate> => {
+        if (method !== 'POST') return 'pass';
+        seen.push(String(headers['idempotency-key']));
+        if (seen.length > 1) await held;
+        return 'pass';
+      });
+      onTestFinished(() => proxy.close());
+      const preflights = () => proxy.seen.filter(({ method }) => method === 'OPTIONS').length;
+      return { service: proxy.url, pageKey: JSON.parse(issued).key as string, preflights };
+    }
+
+    const here = async () => ({ service: url, pageKey: key, preflights: () => 0 });
+
+    it('a page on another origin records with a browser key, also when it is left before the first preflight', async () => {
+      const intake = new Intake({ url: server.url, key });
+      const shop = newShop();
+      await intake.upload('shops', [shop]).finish();
+      const { service, pageKey, preflights } = await elsewhere();
+      const page = await browser.newPage();
+      page.setDefaultTimeout(100_000);
+      await page.goto(url);
+      await page.waitForFunction(() => 'Intake' in window);
+      seen.length = 0;
+      const results = await page.evaluate(
+        async ({ url, key, item_id, absent }) => {
+          const page = globalThis as unknown as { Intake: typeof Intake };
+          const client = new page.Intake({ url, key });
+          const interaction: NewInteraction = {
+            interaction_type: 'SHARE',
+            item_type: 'SHOP',
+            item_id,
+            event_timestamp: 1_700_000_000,
+          };
+          const outcome = (recorded: Promise<object>) =>
+            recorded.then(
+              (value) => JSON.stringify(value),
+              (error: { code: string }) => error.code,
+            );
+          const one = await outcome(client.record(interaction));
+          const other = await outcome(client.record({ ...interaction, student_id: absent }));
+          const wrong = await outcome(client.record({ ...interaction, item_type: 'TREE' as 'SHOP' }));
+          const reader = new page.Intake({ url, key, retryForMs: 0 });
+          const read = await outcome(reader.data.get('shops', item_id));
+          // One request is under way; the others wait for it when the page is left.
+          for (let at = 0; at < 20; at++) void client.record(interaction).catch(() => {});
+          return [one, other, wrong, read];
+        },
+        { url: service, key: pageKey, item_id: shop.shop_id, absent: randomUUID() },
+      );
+      const [one, other, ...refused] = results;
+      expect(JSON.parse(one as string)).toMatchObject({ item_id: shop.shop_id, interaction_id: null });
+      expect(JSON.parse(other as string)).toMatchObject({ interaction_id: null, created: null });
+      // The answer to another operation has no CORS, so the page cannot read it.
+      expect(refused).toEqual(['invalid_request', 'connection_failed']);
+      await page.goto('about:blank');
+      const count = async () => {
+        let found = 0;
+        for await (const _ of intake.interactions.list({ item_id: shop.shop_id })) found++;
+        return found;
+      };
+      await expect.poll(count, { timeout: 60_000 }).toBe(21);
+      expect(preflights()).toBeLessThanOrEqual(3);
+      await page.close();
+    });
+
+    it.each([
+      ['its own origin', here],
+      ['another origin, with a browser key', elsewhere],
+    ])('what a closed tab had recorded on %s is stored once when the next page is loaded', async (_, to) => {
+      const { service, pageKey, preflights } = await to();
       const intake = new Intake({ url: server.url, key });
       const shop = newShop();
       await intake.upload('shops', [shop]).finish();
@@ -132,7 +209,7 @@ describe.skipIf(!existsSync(executablePath))(
       };
       const first = await open();
       const settled: string[] = [];
-      await first.exposeFunction('onSettled', (id: string) => void settled.push(id));
+      await first.exposeFunction('onSettled', (mark: string) => void settled.push(mark));
       // The first request is answered; the tab is closed while the second waits for its answer.
       let release = () => {};
       held = new Promise((resolve) => {
@@ -141,7 +218,7 @@ describe.skipIf(!existsSync(executablePath))(
       seen.length = 0;
       await first.evaluate(
         ({ url, key, item_id }) => {
-          const page = globalThis as unknown as { Intake: typeof Intake; onSettled(id: string): void };
+          const page = globalThis as unknown as { Intake: typeof Intake; onSettled(mark: string): void };
           const client = new page.Intake({ url, key });
           for (let at = 0; at < 2_000; at++)
             client
@@ -152,9 +229,9 @@ describe.skipIf(!existsSync(executablePath))(
                 user_id: `mark ${at}`,
                 event_timestamp: 1_700_000_000,
               })
-              .then(({ interaction_id }) => page.onSettled(interaction_id));
+              .then(({ user_id }) => page.onSettled(user_id as string));
         },
-        { url, key, item_id: shop.shop_id },
+        { url: service, key: pageKey, item_id: shop.shop_id },
       );
       await expect.poll(() => settled.length, { timeout: 60_000 }).toBeGreaterThan(0);
       await expect.poll(() => seen.length, { timeout: 60_000 }).toBeGreaterThan(1);
@@ -167,18 +244,19 @@ describe.skipIf(!existsSync(executablePath))(
       expect(await isKept()).toBeGreaterThan(0);
       await second.evaluate(
         ({ url, key }) => void new (globalThis as unknown as { Intake: typeof Intake }).Intake({ url, key }),
-        { url, key },
+        { url: service, key: pageKey },
       );
       await expect.poll(isKept, { timeout: 60_000 }).toBe(0);
       const all: Interaction[] = [];
       for await (const one of intake.interactions.list({ item_id: shop.shop_id, limit: 1_000 }))
         all.push(one);
       expect(all).toHaveLength(2_000);
-      expect(new Set(all.map(({ user_id }) => user_id)).size).toBe(2_000);
-      const ids = new Set(all.map(({ interaction_id }) => interaction_id));
-      expect(settled.filter((id) => !ids.has(id))).toEqual([]);
+      const marks = new Set(all.map(({ user_id }) => user_id));
+      expect(marks.size).toBe(2_000);
+      expect(settled.filter((mark) => !marks.has(mark))).toEqual([]);
       expect(seen.filter((key) => key === answered)).toHaveLength(1);
       expect(seen.filter((key) => key === unanswered).length).toBeGreaterThan(1);
+      expect(preflights()).toBeLessThanOrEqual(2);
       await context.close();
     });
   },

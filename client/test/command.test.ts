@@ -300,7 +300,7 @@ it('interactions tail prints the newest and follows, without those that are olde
   await new Promise((resolve) => running.stdout?.once('data', resolve));
   let printed = '';
   running.stdout?.on('data', (chunk) => (printed += chunk));
-  const isPrinted = ({ interaction_id }: { interaction_id: string }) =>
+  const isPrinted = ({ interaction_id }: { interaction_id: string | null }) =>
     expect.poll(() => printed).toContain(interaction_id);
   const next = await record();
   const last = await record();

@@ -117,7 +117,7 @@ it('records an interaction once, however often it is sent', async () => {
   const recorded = await unlucky.record(interactionWith(shop.shop_id));
   expect(proxy.seen).toHaveLength(2);
   expect(await collect(intake.interactions.list({ item_id: shop.shop_id }))).toEqual([recorded]);
-  expect(await intake.interactions.get(recorded.interaction_id)).toEqual(recorded);
+  expect(await intake.interactions.get(recorded.interaction_id as string)).toEqual(recorded);
   await expect(intake.record(interactionWith(randomUUID()))).rejects.toMatchObject({
     code: 'invalid_request',
     details: [{ field: 'item_id', code: 'reference_not_found' }],

@@ -102,8 +102,7 @@ it('the program for a browser records what is clicked', async () => {
   const shop = newShop();
   await intake.upload('shops', [shop]).finish();
   // client/test/browser.test.ts tries the library in a browser; this is the recipe around it.
-  const page = `const dataset = { intakeKey: '${key}' };
-    globalThis.location = { origin: '${server.url}' };
+  const page = `const dataset = { intakeUrl: '${server.url}', intakeKey: '${key}' };
     globalThis.document = Object.assign(new EventTarget(), { documentElement: { dataset } });\n`;
   const click = `const event = new Event('click');
     Object.defineProperty(event, 'target', { value: { closest: () => ({ dataset: { shopId: '${shop.shop_id}' } }) } });

@@ -55,7 +55,7 @@ it(`${interactions} interactions, recorded at once, are each stored once though 
     count++;
   }
   expect(count).toBe(interactions);
-  expect(ids.filter((id, at) => stored.get(id) !== `mark ${at}`)).toEqual([]);
+  expect(ids.filter((id, at) => stored.get(id as string) !== `mark ${at}`)).toEqual([]);
   await intake.close();
   await server.stop();
 });

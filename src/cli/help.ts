@@ -63,6 +63,7 @@ switches the report on recommendations on or off; it is off by default.
   intake-server organisations set-report acme on
   intake-server organisations suspend acme`,
   keys: `intake-server keys issue --organisation <slug> [--scope <permission>]... [--label <text>] [--expires <when>] [--json]
+intake-server keys issue --organisation <slug> --browser --origin <origin>... [--label <text>] [--expires <when>] [--json]
 intake-server keys list [--organisation <slug>] [--expiring <period>] [--unused] [--json]
 intake-server keys rotate <key-id> [--grace <period>] [--expires <when>] [--json]
 intake-server keys revoke <key-id>
@@ -71,11 +72,14 @@ rotate issues a successor; the old key works for the grace period, 24h by defaul
 compromised. Both reach every process within 5 seconds. The key is shown once, when it is issued. Without --scope it may do
 everything; without --expires, a period or a date, it never expires: a successor does not inherit the expiry of the old key.
 list --expiring 30d shows the keys in use that expire within 30 days, --unused those that were never used.
+A key that is part of a web page must be a browser key: it only records interactions, only from pages of its origins, and is
+limited for each visitor. Every visitor can read it.
 Permissions: data:write, data:write:<type>, data:read, interactions:write, interactions:read
 
   intake-server keys issue --organisation acme
   intake-server keys issue --organisation acme --scope data:write:shops --scope interactions:write
   intake-server keys issue --organisation acme --label "nightly export" --expires 90d
+  intake-server keys issue --organisation acme --browser --origin https://shop.example
   intake-server keys list --expiring 30d
   intake-server keys rotate 0Qm3xYb7ZkA --grace 7d --expires 90d
   intake-server keys revoke 0Qm3xYb7ZkA`,

@@ -3,7 +3,14 @@ import { type ListedKey, listApiKeys } from '../keys/api-keys.ts';
 import { allPermissions } from '../keys/permissions.ts';
 import { limits } from '../limits.ts';
 import { type IssuedKey, issueKey, revokeKey, rotateKey } from '../operator/acts.ts';
-import { keyLabel, permissionProblem, permissionsOf } from '../operator/rules.ts';
+import {
+  browserPermissions,
+  keyLabel,
+  originProblem,
+  originRule,
+  permissionProblem,
+  permissionsOf,
+} from '../operator/rules.ts';
 import { resourceTypes } from '../registry/resources.ts';
 import { commandError } from './help.ts';
 import { likestFirst } from './likest-first.ts';
@@ -24,14 +31,22 @@ async function issue(args: string[]): Promise<void> {
     args,
     options: {
       organisation: { type: 'string' },
-      scope: { type: 'string', multiple: true, default: [...allPermissions] },
+      scope: { type: 'string', multiple: true },
+      browser: { type: 'boolean', default: false },
+      origin: { type: 'string', multiple: true, default: [] },
       label: { type: 'string' },
       expires: { type: 'string' },
       json: { type: 'boolean', default: false },
     },
   });
-  const { organisation: slug, scope, label = null } = values;
+  const { organisation: slug, browser, label = null } = values;
   if (slug === undefined) throw commandError('say for whom: keys issue --organisation <slug>');
+  const browserOrigins = browser ? originsOf(values.origin) : null;
+  if (!browser && values.origin.length > 0)
+    throw commandError('--origin is for browser keys: keys issue --browser --origin https://shop.example');
+  if (browser && values.scope)
+    throw commandError('a browser key only records interactions: leave --scope out, or leave --browser out');
+  const scope = values.scope ?? (browser ? browserPermissions : allPermissions);
   const unknown = scope.find((permission) => permissionProblem(permission));
   if (unknown !== undefined) throw unknownPermission(unknown);
   const problem = label === '' ? { message: 'must not be empty' } : keyLabel.read(label ?? '');
@@ -40,10 +55,26 @@ async function issue(args: string[]): Promise<void> {
   const permissions = permissionsOf(scope);
   const issued = await withPool(async (pool) => {
     const { organisation_id: organisationId } = await organisationNamed(pool, slug);
-    return issueKey(pool, operator(), { organisationId, permissions, label, expiresAt });
+    return issueKey(pool, operator(), { organisationId, permissions, browserOrigins, label, expiresAt });
   });
   const until = issued.expires_at === null ? '' : ` until ${issued.expires_at}`;
-  show(issued, values.json, `Issued the key ${issued.key_id} for ${slug}: ${permissions.join(', ')}${until}`);
+  const from = browser ? ` from ${issued.origins.join(', ')}` : '';
+  show(
+    issued,
+    values.json,
+    `Issued the key ${issued.key_id} for ${slug}: ${permissions.join(', ')}${from}${until}`,
+  );
+}
+
+function originsOf(given: readonly string[]): string[] {
+  const origins = [...new Set(given)];
+  if (origins.length === 0)
+    throw commandError('name the pages that may use it: keys issue --browser --origin https://shop.example');
+  if (origins.length > limits.browserOriginsMax)
+    throw commandError(`a key can have at most ${limits.browserOriginsMax} origins; issue a second one`);
+  const wrong = origins.find((origin) => originProblem(origin));
+  if (wrong !== undefined) throw commandError(`--origin ${originRule}, not "${wrong}"`);
+  return origins;
 }
 
 function unknownPermission(given: string): Error {
@@ -63,7 +94,11 @@ function show(issued: IssuedKey, json: boolean, sentence: string): void {
   }
   console.log(sentence);
   console.log(`\n  ${issued.key}\n`);
-  console.log('Keep it safe: it is shown this once and stored nowhere.');
+  console.log(
+    issued.browser
+      ? 'Put it into the pages. It is shown this once and stored nowhere.'
+      : 'Keep it safe: it is shown this once and stored nowhere.',
+  );
 }
 
 async function list(args: string[]): Promise<void> {
@@ -93,10 +128,9 @@ async function list(args: string[]): Promise<void> {
 
 function lineOf(key: ListedKey): string {
   const used = key.last_used_at === null ? 'never used' : `used ${key.last_used_at}`;
-  const { key_id, organisation, permissions, created_at, label } = key;
-  return [key_id, organisation, permissions.join(','), created_at, stateOf(key), used, label ?? '']
-    .join('\t')
-    .trimEnd();
+  const { key_id, organisation, permissions, browser, origins, created_at, label } = key;
+  const may = browser ? `browser ${origins.join(',')}` : permissions.join(',');
+  return [key_id, organisation, may, created_at, stateOf(key), used, label ?? ''].join('\t').trimEnd();
 }
 
 async function rotate(args: string[]): Promise<void> {

@@ -15,6 +15,7 @@ import { isJsonLines, jsonLines } from './accept.ts';
 import { describeAdminApi } from './admin/description.ts';
 import { adminOperations } from './admin/operations.ts';
 import type { AdminParts } from './admin/parts.ts';
+import { corsHeaders, preflightHeaders } from './browser-keys.ts';
 import type { Certificate } from './certificate.ts';
 import { Connections } from './connections.ts';
 import { handleError, refuseConnect } from './error-handler.ts';
@@ -87,7 +88,8 @@ async function build<P extends BuildParts>(
   await app.register(compress, { customTypes: /^application\/x-ndjson\b/ });
   for (const operation of api.operations) addRoute(app, operation, api.parts);
   if (config.apiReference) addReference(app, api.describe);
-  refuseOtherMethods(app, [...api.operations.map(routeOf), ...(config.apiReference ? referencePaths : [])]);
+  const urls = [...api.operations.map(routeOf), ...(config.apiReference ? referencePaths : [])];
+  refuseOtherMethods(app, urls, api.operations.filter(({ isForBrowsers }) => isForBrowsers).map(routeOf));
   return app;
 }
 
@@ -107,16 +109,18 @@ function addBodyReader(app: FastifyInstance, { config }: BuildParts): void {
   app.addContentTypeParser(
     ['application/json', jsonLines],
     async (request: FastifyRequest, payload: Payload) => {
-      const { holding } = passedOf(request);
+      const { holding, principal } = passedOf(request);
       const { operation } = request.routeOptions.config;
       const { requestBody } = operation ?? {};
-      const bytesMax = requestBody ? requestBody.bytesMax : limits.unexpectedBodyBytesMax;
+      const ownMax = requestBody ? requestBody.bytesMax : limits.unexpectedBodyBytesMax;
+      const ofVisitor = principal?.visitor === undefined ? Infinity : limits.browserBatchBytesMax;
+      const bytesMax = Math.min(ownMax ?? config.bodyBytesMax, ofVisitor);
       // The client hung up before its body was read: no event will report it.
       if (request.raw.destroyed) throw new RequestError('malformed_request');
       try {
         if (!requestBody?.takesLines && isJsonLines(request.headers['content-type']))
           throw new RequestError('unsupported_media_type');
-        const read = () => readBody(request.headers, payload, bytesMax ?? config.bodyBytesMax, holding);
+        const read = () => readBody(request.headers, payload, bytesMax, holding);
         const body = await stepOf(request)('receive body', read);
         // Set now, because a large body is transferred to a worker thread.
         if (request.line) request.line.body_bytes = body.length;
@@ -176,6 +180,7 @@ function addHooks<P extends BuildParts>(app: FastifyInstance, { parts, admit }: 
         line.organisation_id = organisationId;
         line.key_id = keyId;
       },
+      origin: (origin) => void reply.headers(corsHeaders(origin)),
       limits: (headers) => void reply.headers({ ...headers }),
     };
     const began = { epochMs: Date.now(), monotonicMs: performance.now() };
@@ -229,6 +234,7 @@ function passedOf({ passed }: FastifyRequest): NonNullable<FastifyRequest['passe
 /** Bodies that come without a key are counted for this stand-in. */
 const nobody: Counted = {
   organisationId: '',
+  visitor: undefined,
   limits: {
     requests_per_second_max: null,
     interactions_per_second_max: null,
@@ -356,7 +362,11 @@ function routeOf({ path }: Pick<Operation, 'path'>): string {
 /**
  * Fastify answers a wrong method with 404. This adds a route for the other methods of each address, which answers 405.
  */
-function refuseOtherMethods(app: FastifyInstance, urls: readonly string[]): void {
+function refuseOtherMethods(
+  app: FastifyInstance,
+  urls: readonly string[],
+  forBrowsers: readonly string[],
+): void {
   for (const method of METHODS) {
     if (!app.supportedMethods.includes(method) && method !== 'CONNECT') app.addHttpMethod(method);
   }
@@ -366,8 +376,9 @@ function refuseOtherMethods(app: FastifyInstance, urls: readonly string[]): void
     app.route({
       method: others as 'GET'[],
       url,
-      config: { allow: taken.join(', ') },
-      handler: async () => undefined,
+      config: { allow: taken.join(', '), isForBrowsers: forBrowsers.includes(url) },
+      // The gate lets nothing pass but preflights.
+      handler: (_, reply) => reply.code(204).headers(preflightHeaders).send(),
     });
   }
 }

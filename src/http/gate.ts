@@ -8,12 +8,15 @@ import type { LimitHeaders } from '../keys/request-limits.ts';
 import { findToken } from '../operator/admin-tokens.ts';
 import { resourceTypes } from '../registry/resources.ts';
 import type { AdminParts } from './admin/parts.ts';
+import { isPreflight, refuseVisitor } from './browser-keys.ts';
 import type { Operation, Parts } from './operation.ts';
 import { type Query, readQuery } from './query.ts';
 
 declare module 'fastify' {
   interface FastifyContextConfig {
     operation?: Operation<never>;
+    /** Set on the other methods of an address that browser keys may use: OPTIONS may be a preflight. */
+    isForBrowsers?: boolean;
     /** Set on the routes that catch all other methods of an address: the methods it takes. */
     allow?: string;
   }
@@ -30,12 +33,14 @@ export interface Admitted {
 /** Called as soon as each is known, even if the request is refused later. */
 export interface Seen {
   principal(principal: Principal): void;
+  /** A page of this origin may read the answer. */
+  origin(origin: string): void;
   limits(headers: LimitHeaders): void;
 }
 
 /**
- * The checks before the body is read. Their order decides which of several failures is reported: HTTPS, key, request
- * limit, address, method, permission, parameters.
+ * The checks before the body is read. Their order decides which of several failures is reported: HTTPS, key, what a
+ * browser key may not do, request limit, address, method, permission, parameters.
  */
 export async function admit(
   request: FastifyRequest,
@@ -43,16 +48,24 @@ export async function admit(
   seen: Seen,
 ): Promise<Admitted> {
   refuseUnsound(request, config);
+  if (isPreflight(request)) return { principal: undefined, query: {} };
+  const { operation } = request.routeOptions.config;
+  const { origin = '' } = request.headers;
+  const onBrowserKey = (origins: readonly string[]) => {
+    if (operation?.isForBrowsers && origins.includes(origin)) seen.origin(origin);
+  };
   const credentials = { authorization: request.headers.authorization, address: request.ip };
   const principal = isPublic(request.url, config)
     ? undefined
-    : await authenticate(keys, failedKeys, credentials);
-  const { operation } = request.routeOptions.config;
+    : await authenticate(keys, failedKeys, credentials, onBrowserKey);
   // A batch counts as its interactions once they are read, and as one until then.
   const limited = operation?.permission === 'interactions:write' ? 'interactions' : 'requests';
   if (principal) {
     seen.principal(principal);
-    seen.limits(await requestLimits.count(limited, principal));
+    const isVisitor = principal.visitor !== undefined;
+    if (isVisitor) refuseVisitor(request, principal);
+    // An address that does not exist costs the organisation nothing if a visitor asks for it.
+    if (operation || !isVisitor) seen.limits(await requestLimits.count(limited, principal));
   }
   if (request.is404) refuseUnknownType(request);
   refuseUnknownAddress(request, config);

@@ -19,7 +19,8 @@ export function readIdempotencyKey(call: Call): string | undefined {
   const key = call.headers['idempotency-key'];
   if (key === undefined) return undefined;
   if (typeof key === 'string' && key.length >= 1 && key.length <= limits.idempotencyKeyCharactersMax)
-    return key;
+    // Visitors of a page must not be able to take or try the keys of the organisation's own programs.
+    return call.principal?.visitor === undefined ? key : `browser ${key}`;
   const message = `must be 1 to ${limits.idempotencyKeyCharactersMax} characters long`;
   throw new RequestError('invalid_request', {
     details: [{ field: 'Idempotency-Key', code: 'invalid_value', message }],

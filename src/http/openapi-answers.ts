@@ -98,6 +98,12 @@ export const answerSchemas: Readonly<Record<string, JsonSchema>> = {
     // Not a const: a generator of Python clients turns it into code that does not parse.
     { dry_run: { type: 'boolean', description: 'true in the answer to a dry run, else absent' } },
   ),
+  Accepted: closed({
+    received: count,
+    accepted: { ...count, description: 'how many are valid' },
+    errors: { type: 'array', description: 'why the others are not', items: ref('RecordError') },
+    warnings: { type: 'array', items: ref('Warning') },
+  }),
   ReplayAnswer: closed({
     request_id: uuid,
     type: typeOrNull('null where there were records of several types, or of none'),

@@ -68,7 +68,10 @@ export const keyReused: DescribedAnswer = {
 const refusals = {
   400: ['BadRequest', 'The request is malformed, or a parameter or field is wrong; `details` names each.'],
   401: ['Unauthorized', 'The API key or the admin token is missing or wrong.'],
-  403: ['Forbidden', 'The key may not do this, its organisation is suspended, or HTTPS was not used.'],
+  403: [
+    'Forbidden',
+    'The key may not do this, not from this origin, its organisation is suspended, or HTTPS was not used.',
+  ],
   408: ['RequestTimeout', 'The request took too long to arrive; send it again.'],
   413: ['ContentTooLarge', 'The body is too large, as sent or once decompressed; split it.'],
   415: ['UnsupportedMediaType', 'The body is not JSON, or is compressed in a way that is not supported.'],

@@ -115,6 +115,8 @@ export interface Operation<P = Parts> {
   readonly description: string;
   /** Null if no key is needed. */
   readonly permission: Permission | null;
+  /** Whether a browser key may use it. */
+  readonly isForBrowsers?: true;
   readonly pathParameters?: Readonly<Record<string, Field>>;
   readonly query?: Readonly<Record<string, Field>>;
   readonly requestHeaders?: Readonly<Record<string, JsonSchema & { description: string }>>;

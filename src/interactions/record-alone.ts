@@ -26,6 +26,8 @@ import { interactionReferences, missingAmong, referencedBy } from './look-up-ref
 export interface Alone {
   readonly requestId: string;
   readonly known: KnownIds;
+  /** Whether another body under the same key is refused even if the first was not stored. */
+  readonly isFromBrowser: boolean;
 }
 
 export interface Recorded {
@@ -57,10 +59,9 @@ async function claimAndInsert(client: Client, sent: KeyedInteraction, alone: Alo
   if (!holder) return insertOrKeep(client, sent, alone);
   const { interactionId, sameBody } = holder;
   const first = await findInteraction(client, organisationId, interactionId);
-  if (first) {
-    if (!sameBody) throw new RequestError('idempotency_key_reused');
-    return { result: { stored: first, isRepeated: true }, done: [] };
-  }
+  // If only stored ones were refused, a visitor could find out which references exist.
+  if (!sameBody && (first || alone.isFromBrowser)) throw new RequestError('idempotency_key_reused');
+  if (first) return { result: { stored: first, isRepeated: true }, done: [] };
   if (!sameBody) await replaceClaim(client, sent);
   const removed = await removeRejection(client, organisationId, interactionId);
   return insertOrKeep(client, { ...sent, interactionId }, alone, removed);

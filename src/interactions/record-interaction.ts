@@ -21,6 +21,8 @@ export interface InteractionRequest {
   readonly requestId: string;
   readonly body: Buffer | undefined;
   readonly idempotencyKey: string | undefined;
+  /** The answer to a browser key must not depend on whether the references exist. */
+  readonly isFromBrowser?: boolean;
 }
 
 export interface InteractionParts {
@@ -37,11 +39,11 @@ export interface RecordedInteraction {
 
 /**
  * Records one interaction, or repeats the first answer to a retry. An interaction with a missing reference is kept as a
- * rejection before it fails.
+ * rejection before it fails; with a browser key it does not fail.
  */
 export async function recordInteraction(
   parts: InteractionParts,
-  { organisationId, requestId, body, idempotencyKey }: InteractionRequest,
+  { organisationId, requestId, body, idempotencyKey, isFromBrowser = false }: InteractionRequest,
 ): Promise<RecordedInteraction> {
   const warnings = new WarningCounter();
   const read = readInteraction(organisationId, body, warnings);
@@ -51,9 +53,13 @@ export async function recordInteraction(
     idempotencyKey === undefined
       ? read
       : { ...read, claim: { key: idempotencyKey, bodySha256: bodySha256() } };
-  const { stored, isRepeated } = await write(parts, added, requestId).catch((error: unknown) => {
-    throw error instanceof CommitUnconfirmed ? new RequestError('outcome_unknown', { cause: error }) : error;
-  });
+  const { stored, isRepeated } = await write(parts, added, requestId, isFromBrowser).catch(
+    (error: unknown) => {
+      throw error instanceof CommitUnconfirmed
+        ? new RequestError('outcome_unknown', { cause: error })
+        : error;
+    },
+  );
   return { interaction: interactionAnswer(stored), warnings: warnings.list(), isRepeated };
 }
 
@@ -61,11 +67,14 @@ async function write(
   { pool, writer }: InteractionParts,
   added: NewInteraction,
   requestId: string,
+  isFromBrowser: boolean,
 ): Promise<Recorded> {
-  if (await writer.write(added)) return { stored: storedForm(added), isRepeated: false };
-  const tried = await recordAlone(pool, added, { requestId, known: writer.known });
-  if ('missing' in tried) throw refusal(tried.missing, false);
-  return tried;
+  const recorded = { stored: storedForm(added), isRepeated: false };
+  if (await writer.write(added)) return recorded;
+  const tried = await recordAlone(pool, added, { requestId, known: writer.known, isFromBrowser });
+  if (!('missing' in tried)) return tried;
+  if (isFromBrowser) return recorded;
+  throw refusal(tried.missing, false);
 }
 
 function readInteraction(

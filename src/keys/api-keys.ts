@@ -15,6 +15,8 @@ export interface StoredKey extends OrganisationLimits {
   readonly organisation_id: string;
   readonly key_sha256: Buffer;
   readonly permissions: readonly string[];
+  /** Null for an ordinary key. */
+  readonly browser_origins: readonly string[] | null;
   readonly revoked: boolean;
   /** Null if the key never expires. Measured by PostgreSQL's clock, so no other clock matters. */
   readonly ends_in_ms: number | null;
@@ -24,7 +26,7 @@ export interface StoredKey extends OrganisationLimits {
 export async function findApiKey(pool: Pool, keyId: string): Promise<StoredKey | undefined> {
   const { rows } = await pool.query<StoredKey>({
     name: 'find api key',
-    text: 'select * from find_api_key($1)',
+    text: 'select * from find_key($1)',
     values: [keyId],
   });
   return rows[0];
@@ -89,6 +91,8 @@ export interface NewApiKey {
   readonly organisationId: string;
   readonly keySha256: Buffer;
   readonly permissions: readonly string[];
+  /** Null for an ordinary key. A successor gets the origins of its predecessor: a trigger copies them. */
+  readonly browserOrigins?: readonly string[] | null;
   readonly label: string | null;
   readonly expiresAt: Date | null;
   readonly createdBy: string;
@@ -97,13 +101,14 @@ export interface NewApiKey {
 
 export async function insertApiKey(client: Client, key: NewApiKey): Promise<void> {
   await client.query(
-    `insert into api_keys (key_id, organisation_id, key_sha256, permissions, label, expires_at, created_by, successor_of)
-     values ($1, $2, $3, $4, $5, $6, $7, $8)`,
+    `insert into api_keys (key_id, organisation_id, key_sha256, permissions, browser_origins, label, expires_at, created_by, successor_of)
+     values ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
     [
       key.keyId,
       key.organisationId,
       key.keySha256,
       key.permissions,
+      key.browserOrigins ?? null,
       key.label,
       key.expiresAt,
       key.createdBy,
@@ -117,6 +122,9 @@ export interface ListedKey {
   readonly key_id: string;
   readonly organisation: string;
   readonly permissions: readonly string[];
+  readonly browser: boolean;
+  /** The origins of a browser key; empty for an ordinary one. */
+  readonly origins: readonly string[];
   readonly label: string | null;
   readonly created_at: string;
   readonly created_by: string;
@@ -128,7 +136,8 @@ export interface ListedKey {
 
 /** Wraps a query on `api_keys` so that it returns keys as the operator sees them. */
 const listed = (keys: string) => `
-  select k.key_id, o.slug as organisation, k.permissions, k.label, ${isoTime('k.created_at')} as created_at, k.created_by,
+  select k.key_id, o.slug as organisation, k.permissions, k.browser_origins is not null as browser,
+    coalesce(k.browser_origins, '{}') as origins, k.label, ${isoTime('k.created_at')} as created_at, k.created_by,
     ${isoTime('k.last_used_at')} as last_used_at, ${isoTime('k.expires_at')} as expires_at,
     ${isoTime('k.revoked_at')} as revoked_at, k.successor_of
   from (${keys}) k join organisations o using (organisation_id)`;

@@ -1,15 +1,20 @@
 import { timingSafeEqual } from 'node:crypto';
 import { RequestError } from '../errors.ts';
 import type { OrganisationLimits } from './api-keys.ts';
+import { blockOf } from './client-address.ts';
 import type { FailedKeys } from './failed-keys.ts';
 import { hashKey, keyIdOf } from './key-format.ts';
-import type { KnownKey, KnownKeys } from './known-keys.ts';
+import type { KnownKeys } from './known-keys.ts';
 
 /** On whose behalf a request is made. It comes from the key alone, never from anything else in the request. */
 export interface Principal {
   readonly organisationId: string;
   readonly keyId: string;
   readonly permissions: readonly string[];
+  /** Null for an ordinary key. */
+  readonly browserOrigins: readonly string[] | null;
+  /** With a browser key: the client's address, which has limits of its own. */
+  readonly visitor: string | undefined;
   readonly limits: OrganisationLimits;
 }
 
@@ -23,6 +28,7 @@ export async function authenticate(
   keys: KnownKeys,
   failedKeys: FailedKeys,
   { authorization, address }: Credentials,
+  onBrowserKey: (origins: readonly string[]) => void = () => {},
 ): Promise<Principal> {
   const key = bearerOf(authorization);
   // A request without a key is no attempt to guess one.
@@ -35,7 +41,10 @@ export async function authenticate(
   // Checked again before a queued look-up runs: many requests at once are as many attempts.
   const mayLookUp = () => failedKeys.refuseTooMany(address, counted);
   const known = keyId === undefined ? undefined : await keys.find(keyId, mayLookUp);
-  if (keyId === undefined || !known || !isInUse(known, key)) {
+  const isRight = known !== undefined && timingSafeEqual(known.keySha256, hashKey(key));
+  // Before the key is refused: its pages must be able to read that it has ended.
+  if (isRight && known.browserOrigins) onBrowserKey(known.browserOrigins);
+  if (keyId === undefined || !isRight || known.endsMs <= performance.now()) {
     await failedKeys.count(address, counted);
     throw unauthorized();
   }
@@ -45,12 +54,10 @@ export async function authenticate(
     organisationId: known.organisationId,
     keyId,
     permissions: known.permissions,
+    browserOrigins: known.browserOrigins,
+    visitor: known.browserOrigins ? blockOf(address) : undefined,
     limits: known.limits,
   };
-}
-
-function isInUse({ keySha256, endsMs }: KnownKey, key: string): boolean {
-  return timingSafeEqual(keySha256, hashKey(key)) && endsMs > performance.now();
 }
 
 export function bearerOf(authorization: string | undefined): string | undefined {

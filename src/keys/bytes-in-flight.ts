@@ -21,6 +21,8 @@ export class BytesInFlight {
   readonly #max: number;
   readonly #perOrganisationMax: number;
   readonly #ofOrganisations = new Map<string, number>();
+  /** Of each client address that uses a browser key. There are no more than there are requests under way. */
+  readonly #ofVisitors = new Map<string, number>();
   #all = 0;
 
   constructor({ bytesInFlightMax, bytesInFlightPerOrganisationMax }: Config) {
@@ -32,17 +34,21 @@ export class BytesInFlight {
     return this.#all;
   }
 
-  hold({ organisationId, limits: own }: Counted): Holding {
+  hold({ organisationId, limits: own, visitor }: Counted): Holding {
     const ownMax = own.bytes_in_flight_max ?? this.#perOrganisationMax;
+    const ofVisitor = visitor === undefined ? undefined : `${organisationId} ${visitor}`;
     let held = 0;
     const set = (bytes: number) => {
-      this.#add(organisationId, bytes - held);
+      this.#all += bytes - held;
+      add(this.#ofOrganisations, organisationId, bytes - held);
+      if (ofVisitor !== undefined) add(this.#ofVisitors, ofVisitor, bytes - held);
       held = bytes;
     };
     return {
       set,
       grow: (toBytes) => {
         if (toBytes <= held) return;
+        if (ofVisitor !== undefined) this.#refuseTooMuchOfVisitor(ofVisitor, toBytes - held, ownMax);
         this.#refuseTooMuch(organisationId, toBytes - held, ownMax);
         set(toBytes);
       },
@@ -58,21 +64,25 @@ export class BytesInFlight {
     throw before > 0 ? tooMuchOfOne(before) : new RequestError('overloaded', { headers: soon });
   }
 
-  #add(organisationId: string, bytes: number): void {
-    if (bytes === 0) return;
-    this.#all += bytes;
-    const now = (this.#ofOrganisations.get(organisationId) ?? 0) + bytes;
-    if (now === 0) this.#ofOrganisations.delete(organisationId);
-    else this.#ofOrganisations.set(organisationId, now);
+  #refuseTooMuchOfVisitor(visitor: string, more: number, ownMax: number): void {
+    const max = Math.min(limits.browserBytesInFlightMax, Math.ceil(ownMax / limits.browserShareOfLimit));
+    if ((this.#ofVisitors.get(visitor) ?? 0) + more > max) throw tooMuchOfOne(max, 'address');
   }
+}
+
+function add(sums: Map<string, number>, name: string, bytes: number): void {
+  if (bytes === 0) return;
+  const now = (sums.get(name) ?? 0) + bytes;
+  if (now === 0) sums.delete(name);
+  else sums.set(name, now);
 }
 
 const soon = { 'retry-after': String(limits.retryInFlightSeconds) };
 
-function tooMuchOfOne(max: number): RequestError {
+function tooMuchOfOne(max: number, who = 'organisation'): RequestError {
   return new RequestError('too_many_requests', {
     message:
-      `This organisation may have ${max} bytes of bodies and answers in flight at the moment, and this would be more. ` +
+      `This ${who} may have ${max} bytes of bodies and answers in flight at the moment, and this would be more. ` +
       'Read the answers to the requests before, or send smaller ones.',
     headers: soon,
   });

@@ -1,7 +1,7 @@
-import { isIPv4, isIPv6 } from 'node:net';
 import { RateLimiterMemory, type RateLimiterRes } from 'rate-limiter-flexible';
 import { RequestError, secondsOf } from '../errors.ts';
 import { limits } from '../limits.ts';
+import { blockOf } from './client-address.ts';
 
 /**
  * Counts attempts with wrong keys by address. An address with too many is refused before anything is hashed or looked
@@ -35,19 +35,4 @@ function tooMany({ msBeforeNext }: RateLimiterRes): RequestError {
 
 function nameOf(address: string, knownKeyId?: string): string {
   return knownKeyId === undefined ? blockOf(address) : `${blockOf(address)} ${knownKeyId}`;
-}
-
-/** A client with one IPv6 address has all 2^64 of its network. Some proxies append the client's port to its address. */
-function blockOf(address: string): string {
-  if (isIPv4(address)) return address;
-  const plain = address
-    .replace(/^::ffff:/i, '')
-    .replace(/^\[(.*)\](:\d+)?$/, '$1')
-    .replace(/^([\d.]+):\d+$/, '$1');
-  if (isIPv4(plain)) return plain;
-  if (!isIPv6(plain)) return 'no address';
-  const [head = '', tail = ''] = plain.split('::');
-  const groups = head.split(':').filter((group) => group !== '');
-  const missing = 8 - groups.length - tail.split(':').filter((group) => group !== '').length;
-  return [...groups, ...Array<string>(Math.max(0, missing)).fill('0')].slice(0, 4).join(':');
 }

@@ -17,6 +17,8 @@ export interface KnownKey {
   readonly organisationId: string;
   readonly keySha256: Buffer;
   readonly permissions: readonly string[];
+  /** Null for an ordinary key. */
+  readonly browserOrigins: readonly string[] | null;
   readonly suspended: boolean;
   readonly limits: OrganisationLimits;
   /** On this process's monotonic clock, so changing the system clock cannot extend it. */
@@ -207,12 +209,22 @@ function news(now: ReadonlyMap<string, string>, before: ReadonlyMap<string, stri
 }
 
 function knownKey(stored: StoredKey): KnownKey {
-  const { organisation_id, key_sha256, permissions, suspended, revoked, ends_in_ms, ...rest } = stored;
+  const {
+    organisation_id,
+    key_sha256,
+    permissions,
+    browser_origins,
+    suspended,
+    revoked,
+    ends_in_ms,
+    ...rest
+  } = stored;
   const endsMs = revoked ? 0 : performance.now() + (ends_in_ms ?? Number.POSITIVE_INFINITY);
   return {
     organisationId: organisation_id,
     keySha256: key_sha256,
     permissions,
+    browserOrigins: browser_origins,
     suspended,
     endsMs,
     limits: rest,

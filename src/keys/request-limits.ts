@@ -3,28 +3,34 @@ import type { Config } from '../config.ts';
 import { RequestError, secondsOf } from '../errors.ts';
 import { limits } from '../limits.ts';
 import type { Principal } from './authenticate.ts';
+import { BoundedLimiter, type Windows } from './bounded-limiter.ts';
 import type { SharedCounts } from './shared-counts.ts';
 
 /** What is counted: interactions, one by one or in batches; all other requests; and the records of uploads. */
 export type Limited = 'requests' | 'interactions' | 'records';
 
 /** The organisation that is counted, with its limits. */
-export type Counted = Pick<Principal, 'organisationId' | 'limits'>;
+export type Counted = Pick<Principal, 'organisationId' | 'limits' | 'visitor'>;
+
+type Kind = Limited | 'visitors';
 
 /**
  * Limits what each organisation may send. The window is two seconds with a quota of two seconds, so a burst of twice
  * the rate passes while the average holds. Counted in Redis for all processes together if there is one, else, and while
- * Redis is away, in memory.
+ * Redis is away, in memory. With a browser key, the interactions of each address are counted first.
  */
 export class RequestLimits {
   readonly #defaults: Readonly<Record<Limited, number>>;
   readonly #shared: SharedCounts | undefined;
   /** One limiter for each kind and quota: organisations with the same limit share it. */
-  readonly #limiters: Readonly<Record<Limited, Map<number, RateLimiterMemory | RateLimiterRedis>>> = {
+  readonly #limiters: Readonly<Record<Kind, Map<number, RateLimiterMemory | RateLimiterRedis>>> = {
     requests: new Map(),
     interactions: new Map(),
     records: new Map(),
+    visitors: new Map(),
   };
+  readonly #visitorsMax: number;
+  readonly #visitors: Windows = new Map();
 
   constructor(config: Config, shared?: SharedCounts) {
     this.#shared = shared;
@@ -33,6 +39,7 @@ export class RequestLimits {
       interactions: config.interactionsPerSecondMax,
       records: config.recordsPerSecondMax,
     };
+    this.#visitorsMax = config.browserInteractionsPerSecondMax;
   }
 
   /**
@@ -41,38 +48,63 @@ export class RequestLimits {
    */
   async count(
     what: Limited,
-    { organisationId, limits: own }: Counted,
+    { organisationId, limits: own, visitor }: Counted,
     points = 1,
     before = 0,
   ): Promise<LimitHeaders> {
     const perSecond = own[`${what}_per_second_max`] ?? this.#defaults[what];
-    const limiter = this.#limiterOf(what, perSecond);
-    try {
-      return headersOf(what, limiter.points, await limiter.consume(organisationId, points));
-    } catch (refusal) {
-      if (refusal instanceof Error) throw refusal;
-      throw tooMany(what, limiter.points, points + before, refusal as RateLimiterRes);
-    }
+    const counting = { what, points, before };
+    if (visitor === undefined)
+      return take(this.#limiterOf(what, perSecond), organisationId, 'This organisation', counting);
+    const share = Math.min(this.#visitorsMax, Math.ceil(perSecond / limits.browserShareOfLimit));
+    const name = `${organisationId} ${visitor}`;
+    const ofVisitor = await take(this.#limiterOf('visitors', share), name, 'This address', counting);
+    await take(this.#limiterOf(what, perSecond), organisationId, 'This organisation', counting);
+    // A visitor is not shown how much the organisation has left: that is its traffic.
+    return ofVisitor;
   }
 
-  #limiterOf(what: Limited, perSecond: number): RateLimiterMemory | RateLimiterRedis {
+  #limiterOf(what: Kind, perSecond: number): RateLimiterMemory | RateLimiterRedis {
     const found = this.#limiters[what].get(perSecond);
     if (found) return found;
     const window = { points: perSecond * limits.limitWindowSeconds, duration: limits.limitWindowSeconds };
-    const here = new RateLimiterMemory(window);
+    const isOfVisitors = what === 'visitors';
+    const here = isOfVisitors
+      ? new BoundedLimiter(window, this.#visitors, limits.browserAddressesMax)
+      : new RateLimiterMemory(window);
     const made = this.#shared
       ? new RateLimiterRedis({
           ...window,
           storeClient: this.#shared.client,
           keyPrefix: `intake:${what}`,
           rejectIfRedisNotReady: true,
-          // Once over the quota, Redis is not asked again until the window ends.
-          inMemoryBlockOnConsumed: window.points + 1,
+          // Once over the quota, Redis is not asked again until the window ends. There are too many addresses to remember.
+          ...(!isOfVisitors && { inMemoryBlockOnConsumed: window.points + 1 }),
           insuranceLimiter: here,
         })
       : here;
     this.#limiters[what].set(perSecond, made);
     return made;
+  }
+}
+
+interface Counting {
+  readonly what: Limited;
+  readonly points: number;
+  readonly before: number;
+}
+
+async function take(
+  limiter: RateLimiterMemory | RateLimiterRedis,
+  name: string,
+  who: string,
+  { what, points, before }: Counting,
+): Promise<LimitHeaders> {
+  try {
+    return headersOf(what, limiter.points, await limiter.consume(name, points));
+  } catch (refusal) {
+    if (refusal instanceof Error) throw refusal;
+    throw tooMany(who, what, limiter.points, points + before, refusal as RateLimiterRes);
   }
 }
 
@@ -93,7 +125,13 @@ function headersOf(
   };
 }
 
-function tooMany(what: Limited, quota: number, points: number, refusal: RateLimiterRes): RequestError {
+function tooMany(
+  who: string,
+  what: Limited,
+  quota: number,
+  points: number,
+  refusal: RateLimiterRes,
+): RequestError {
   const wait = secondsOf(refusal.msBeforeNext);
   const isHopeless = points > quota;
   const advice = isHopeless
@@ -106,7 +144,7 @@ function tooMany(what: Limited, quota: number, points: number, refusal: RateLimi
     message: `must be no more than ${quota}`,
   } as const;
   return new RequestError('too_many_requests', {
-    message: `This organisation may send ${quota} ${what} in ${limits.limitWindowSeconds} seconds, and this would be more. ${advice}`,
+    message: `${who} may send ${quota} ${what} in ${limits.limitWindowSeconds} seconds, and this would be more. ${advice}`,
     ...(isHopeless && { details: [detail] }),
     headers: { ...headersOf(what, quota, refusal), 'retry-after': String(wait) },
   });

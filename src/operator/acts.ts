@@ -93,6 +93,8 @@ function actsOf(old: Organisation, changed: Organisation): [act: string, details
 export interface KeyWanted {
   readonly organisationId: string;
   readonly permissions: readonly string[];
+  /** Absent or null for an ordinary key. */
+  readonly browserOrigins?: readonly string[] | null;
   readonly label: string | null;
   readonly expiresAt: Date | null;
 }
@@ -101,15 +103,15 @@ export interface KeyWanted {
 export async function issueKey(pool: Pool, by: Operator, wanted: KeyWanted): Promise<IssuedKey> {
   return inTransaction(pool, async (client) => {
     const issued = await insertKey(client, by, wanted, null);
-    const { permissions, label, expires_at } = issued;
-    const details = { permissions, label, expires_at };
+    const { permissions, browser, origins, label, expires_at } = issued;
+    const details = { permissions, ...(browser && { browser, origins }), label, expires_at };
     await audit(client, by, 'key.issue', wanted.organisationId, issued.key_id, details);
     return issued;
   });
 }
 
 /**
- * Issues a successor with the same permissions and label; the old key expires after the grace period, and both work
+ * Issues a successor with the same permissions, origins and label; the old key expires after the grace period, and both work
  * meanwhile. Undefined if the old key is not in use.
  */
 export async function rotateKey(

@@ -24,7 +24,7 @@ const grants: Readonly<Record<string, readonly string[]>> = {
     'select, insert, update on report_progress, report_sums',
     'select, insert on report_interactions, report_visits',
     'select on interaction_partitions, schema_migrations, schema_compatibility, cursor_key, keys_expiring',
-    `execute on function find_api_key, changed_api_keys, note_api_keys_used, keys_can_be_trusted, ensure_interaction_partitions,
+    `execute on function find_key, find_api_key, changed_api_keys, note_api_keys_used, keys_can_be_trusted, ensure_interaction_partitions,
        index_interaction_partition, ensure_weekly_partitions, detach_weekly_partition, drop_detached_partition,
        ensure_change_partitions, detach_change_partition, drop_detached_changes`,
   ],

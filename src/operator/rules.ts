@@ -28,6 +28,23 @@ export function permissionsOf(given: readonly string[]): Permission[] {
   return [...new Set(given)] as Permission[];
 }
 
+/** All that a browser key may do. */
+export const browserPermissions: readonly Permission[] = ['interactions:write'];
+
+export const originRule =
+  'must be an origin as browsers send it, such as https://shop.example: https, or http on localhost, a host in lower case, ' +
+  'a port unless it is the usual one, and no slash at the end';
+
+export function originProblem(origin: string): string | undefined {
+  if (origin.length > limits.originCharactersMax || !URL.canParse(origin)) return originRule;
+  const { origin: written, protocol, hostname } = new URL(origin);
+  const isLocal = /^(localhost|127\.0\.0\.1|\[::1\])$/.test(hostname);
+  const isHost = isLocal || /^[a-z0-9.-]+$/.test(hostname);
+  return written === origin && isHost && (protocol === 'https:' || (protocol === 'http:' && isLocal))
+    ? undefined
+    : originRule;
+}
+
 /** No control characters or line separators; written so that every regular-expression dialect reads it. */
 const oneLine = '^[^\\u0000-\\u001f\\u007f-\\u009f\\u2028\\u2029]*$';
 const oneLinePattern = new RegExp(oneLine);

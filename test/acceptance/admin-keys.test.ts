@@ -6,6 +6,7 @@ import { type AdminServer, startAdminServer } from '../support/admin-server.ts';
 import { allPages } from '../support/all-pages.ts';
 import { type Api, apiOf } from '../support/api.ts';
 import { expectError } from '../support/expect-error.ts';
+import { many } from '../support/new-records.ts';
 import { queryDatabase } from '../support/query-database.ts';
 
 /** Keys by way of the admin API. */
@@ -41,6 +42,8 @@ const listing = {
   key_id: expect.stringMatching(/^[0-9A-Za-z]{11}$/),
   organisation: 'acme',
   permissions: ['data:write', 'data:read', 'interactions:write', 'interactions:read'],
+  browser: false,
+  origins: [],
   label: null,
   created_at: expect.any(String),
   created_by: 'token:operator',
@@ -98,6 +101,24 @@ describe('issuing', () => {
     [{ expires_at: 'soon' }, ['expires_at']],
     [{ expires_at: 7 }, ['expires_at']],
     [{ scope: ['data:read'] }, ['scope']],
+    [{ browser: 'yes' }, ['browser']],
+    [{ browser: true }, ['origins']],
+    [{ origins: ['https://shop.example'] }, ['origins']],
+    [{ browser: true, origins: ['https://shop.example'], permissions: ['data:read'] }, ['permissions']],
+    ...[
+      [],
+      many(11, (at) => `https://shop${at}.example`),
+      ['http://shop.example'],
+      ['https://shop.example/'],
+      ['https://Shop.example'],
+      ['https://shop.example:443'],
+      ['https://user@shop.example'],
+      ['https://*.example'],
+      ['null'],
+      ['*'],
+      [`https://${'a'.repeat(300)}.example`],
+      [7],
+    ].map((origins): [object, string[]] => [{ browser: true, origins }, ['origins']]),
   ])('with %j is 400, and no key is made', async (fields, named) => {
     const count = () => queryDatabase(server.databaseUrl, 'select from api_keys');
     const before = (await count()).length;

@@ -131,6 +131,8 @@ describe('what is kept of a key', () => {
       key_id,
       organisation: 'acme',
       permissions: ['data:read'],
+      browser: false,
+      origins: [],
       label: 'nightly export',
       created_by: me,
       last_used_at: null,

@@ -31,6 +31,7 @@ describe.skipIf(!redisIsInstalled)('limits that processes share', () => {
       RECORDS_PER_SECOND_MAX: String(windowMax / (windowMs / 1_000)),
       RECORDS_PER_REQUEST_MAX: '100',
       COURSES_PER_REQUEST_MAX: '100',
+      BROWSER_INTERACTIONS_PER_SECOND_MAX: '20',
     };
     const first = startBuiltServer({ ...env, METRICS_PORT: String(port) });
     servers = await Promise.all([first, startBuiltServer(env)]);
@@ -74,6 +75,28 @@ describe.skipIf(!redisIsInstalled)('limits that processes share', () => {
     await redis.restart();
     await expectShared();
     await expectUp(1);
+  });
+
+  it('are shared for each address that uses a browser key, and counted by each process while Redis is away', {
+    timeout: 240_000,
+  }, async () => {
+    const origin = 'https://shop.example';
+    const issue = ['keys', 'issue', '--organisation', 'acme', '--json', '--browser', '--origin', origin];
+    const { key: pageKey } = JSON.parse(await servers[0]!.run(...issue));
+    const record = async (server: BuiltServer) => {
+      const { headers } = await apiOf(server.url, pageKey).post('/user-interactions', {}, { origin });
+      return Number(/"interactions";r=(\d+)/.exec(headers.get('ratelimit') ?? '')?.[1]);
+    };
+    const leftAfterTheOther = async () => {
+      await sleep(windowMs + 100);
+      await record(servers[0]!);
+      return record(servers[1]!);
+    };
+    await expect.poll(leftAfterTheOther, { timeout: 60_000 }).toBe(38);
+    await redis.kill();
+    await expect.poll(leftAfterTheOther, { timeout: 60_000 }).toBe(39);
+    await redis.restart();
+    await expectShared();
   });
 
   it('are counted by each for itself while Redis is frozen, and together once it goes on', {

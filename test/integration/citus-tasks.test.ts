@@ -57,7 +57,7 @@ describe.skipIf(inject('citus') === null)('on Citus', () => {
 /** Statements without a distributed table, by a part of their text. */
 const coordinatorsOwn = [
   // Keys are looked up before the organisation is known, and their changes are numbered by one node's transactions.
-  'find_api_key',
+  'find_key',
   'changed_api_keys',
   'note_api_keys_used',
   'keys_can_be_trusted',

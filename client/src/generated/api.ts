@@ -908,6 +908,8 @@ export interface paths {
          * Record an interaction
          * @description Records one interaction of a user with an item. The item, and the student where one is named, must exist. With an `Idempotency-Key` a retry is safe: the same body repeats the first answer.
          *
+         *     Pages of other origins may send it with a browser key. The answer is then 202 and depends on the body alone, never on what is stored. OPTIONS answers preflights, for any origin.
+         *
          *     Needs the permission `interactions:write`.
          */
         post: operations["record-interaction"];
@@ -931,6 +933,8 @@ export interface paths {
          * @description Stores up to 5,000 interactions. They are answered like an upload, with a receipt, and `interaction_ids` has the id of each in the order sent. One that is invalid, or whose item or student does not exist, is kept as a rejection. Send an `Idempotency-Key`: an interaction has no id before it is stored, so without a key a retry stores it a second time. The batch counts as its interactions against the limit of interactions a second, and not as a request.
          *
          *     The interactions may also be sent one a line, with `Content-Type: application/x-ndjson` and nothing around them.
+         *
+         *     Pages of other origins may send it with a browser key. The answer is then 202 and depends on the body alone, never on what is stored. OPTIONS answers preflights, for any origin. A batch has at most 1,000 interactions, and invalid ones are not kept.
          *
          *     Needs the permission `interactions:write`.
          */
@@ -2143,6 +2147,14 @@ export interface components {
             /** @description true in the answer to a dry run, else absent */
             dry_run?: boolean;
         };
+        Accepted: {
+            received: number;
+            /** @description how many are valid */
+            accepted: number;
+            /** @description why the others are not */
+            errors: components["schemas"]["RecordError"][];
+            warnings: components["schemas"]["Warning"][];
+        };
         ReplayAnswer: {
             /** Format: uuid */
             request_id: string;
@@ -2416,7 +2428,7 @@ export interface components {
              * @description for programs; the list of errors says what to do about each
              * @enum {string}
              */
-            code: "malformed_request" | "malformed_json" | "malformed_utf8" | "malformed_encoding" | "nested_too_deeply" | "invalid_request" | "unauthorized" | "https_required" | "missing_permission" | "organisation_suspended" | "not_found" | "unknown_type" | "record_not_found" | "receipt_not_found" | "interaction_not_found" | "method_not_allowed" | "timed_out" | "report_off" | "cursor_too_old" | "body_too_large" | "unsupported_media_type" | "unsupported_encoding" | "expectation_failed" | "idempotency_key_reused" | "too_many_failed_keys" | "too_many_requests" | "headers_too_large" | "internal" | "outcome_unknown" | "database_unavailable" | "schema_behind" | "schema_ahead" | "stalled" | "overloaded" | "shutting_down";
+            code: "malformed_request" | "malformed_json" | "malformed_utf8" | "malformed_encoding" | "nested_too_deeply" | "invalid_request" | "unauthorized" | "https_required" | "missing_permission" | "origin_not_allowed" | "organisation_suspended" | "not_found" | "unknown_type" | "record_not_found" | "receipt_not_found" | "interaction_not_found" | "method_not_allowed" | "timed_out" | "report_off" | "cursor_too_old" | "body_too_large" | "unsupported_media_type" | "unsupported_encoding" | "expectation_failed" | "idempotency_key_reused" | "too_many_failed_keys" | "too_many_requests" | "headers_too_large" | "internal" | "outcome_unknown" | "database_unavailable" | "schema_behind" | "schema_ahead" | "stalled" | "overloaded" | "shutting_down";
             /** @description for people: what is wrong, then what to do */
             message: string;
             /** @description with `missing_permission`: the permission that the key lacks */
@@ -2455,7 +2467,7 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description The key may not do this, its organisation is suspended, or HTTPS was not used. Codes: `https_required`, `missing_permission`, `organisation_suspended`. */
+        /** @description The key may not do this, not from this origin, its organisation is suspended, or HTTPS was not used. Codes: `https_required`, `missing_permission`, `origin_not_allowed`, `organisation_suspended`. */
         Forbidden: {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -2706,6 +2718,39 @@ export interface components {
             };
             content: {
                 "application/json": components["schemas"]["Error"];
+            };
+        };
+        /** @description With a browser key: what is valid is stored, or kept as a rejection if a reference is missing; which of the two is not shown. */
+        Accepted: {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                RateLimit: components["headers"]["RateLimit"];
+                "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "received": 1,
+                 *       "accepted": 1,
+                 *       "errors": [],
+                 *       "warnings": []
+                 *     }
+                 */
+                "application/json": components["schemas"]["Accepted"];
+            };
+        };
+        /** @description Every interaction failed, or the request as a whole did. */
+        InteractionsFailed: {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                RateLimit: components["headers"]["RateLimit"];
+                "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["UploadAnswer"] | components["schemas"]["Error"] | components["schemas"]["Accepted"];
             };
         };
     };
@@ -5069,6 +5114,7 @@ export interface operations {
                     "application/json": components["schemas"]["Interaction"];
                 };
             };
+            202: components["responses"]["Accepted"];
             400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
@@ -5108,8 +5154,9 @@ export interface operations {
         };
         responses: {
             200: components["responses"]["Uploaded"];
+            202: components["responses"]["Accepted"];
             207: components["responses"]["UploadedInPart"];
-            400: components["responses"]["UploadFailed"];
+            400: components["responses"]["InteractionsFailed"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             408: components["responses"]["RequestTimeout"];

@@ -12,6 +12,8 @@ const key = {
   key_id: text,
   organisation: text,
   permissions: { type: 'array', items: text },
+  browser: { type: 'boolean', description: 'whether it only records interactions, from pages of `origins`' },
+  origins: { type: 'array', items: text, description: 'empty unless `browser`' },
   label: textOrNull,
   created_at: instant,
   created_by: text,

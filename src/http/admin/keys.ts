@@ -1,17 +1,24 @@
-import { RequestError } from '../../errors.ts';
+import { type Detail, RequestError } from '../../errors.ts';
 import { listApiKeys } from '../../keys/api-keys.ts';
 import { isKeyId, keyIdPattern } from '../../keys/key-format.ts';
 import { allPermissions, permissions as knownPermissions } from '../../keys/permissions.ts';
 import { limits } from '../../limits.ts';
 import { type IssuedKey, issueKey, revokeKey, rotateKey } from '../../operator/acts.ts';
-import { keyLabel, permissionProblem, permissionsOf } from '../../operator/rules.ts';
+import {
+  browserPermissions,
+  keyLabel,
+  originProblem,
+  permissionProblem,
+  permissionsOf,
+} from '../../operator/rules.ts';
 import { dateTime, flag, optional } from '../../registry/fields.ts';
 import { readDateTime, unixMsOf } from '../../registry/times.ts';
 import { notFound } from '../openapi-responses.ts';
 import type { Call, Operation } from '../operation.ts';
-import { type BodyField, bodySchema, readFields, refuse } from './body.ts';
+import { type BodyField, bodySchema, invalid, readFields, refuse } from './body.ts';
 import {
   bodyText,
+  boolean,
   operatorOf,
   organisationNamed,
   pageOf,
@@ -27,6 +34,8 @@ const example: IssuedKey = {
   key_id: '7dQk2LrX9Ab',
   organisation: 'acme',
   permissions: ['data:write', 'data:read'],
+  browser: false,
+  origins: [],
   label: 'nightly export',
   created_at: '2026-03-14T09:26:53.035Z',
   created_by: 'token:deploy',
@@ -58,6 +67,23 @@ const permissions: BodyField<string[]> = {
   },
 };
 
+const origins: BodyField<string[]> = {
+  schema: {
+    type: 'array',
+    items: { type: 'string', maxLength: limits.originCharactersMax, examples: ['https://shop.example'] },
+    minItems: 1,
+    maxItems: limits.browserOriginsMax,
+    description: 'with `browser`: the origins of the pages that may use the key',
+  },
+  read(value) {
+    const isList = Array.isArray(value) && value.length >= 1 && value.length <= limits.browserOriginsMax;
+    if (!isList || !value.every((one) => typeof one === 'string'))
+      return refuse('wrong_type', `must be an array of 1 to ${limits.browserOriginsMax} origins`);
+    const problem = value.map(originProblem).find((found) => found !== undefined);
+    return problem === undefined ? [...new Set<string>(value)] : refuse('invalid_value', problem);
+  },
+};
+
 const expiresAt: BodyField<Date> = {
   schema: { type: 'string', format: 'date-time', description: 'when the key expires; default never' },
   read(value) {
@@ -73,6 +99,8 @@ const keyId = patternField(keyIdPattern.source, 'the id of the key, which is als
 const issueFields = {
   organisation: { ...bodyText(slugField), required: true as const },
   permissions,
+  browser: boolean('whether it is a browser key, which only records interactions, and only from `origins`'),
+  origins,
   label: bodyText(keyLabel),
   expires_at: expiresAt,
 };
@@ -95,13 +123,38 @@ const issue: Operation<AdminParts> = {
     const { organisation_id: organisationId } = await organisationNamed(pool, wanted.organisation);
     const issued = await issueKey(pool, operatorOf(call), {
       organisationId,
-      permissions: wanted.permissions ?? allPermissions,
+      ...grantedBy(wanted),
       label: wanted.label ?? null,
       expiresAt: wanted.expires_at ?? null,
     });
     return { status: 201, body: issued };
   },
 };
+
+interface Granted {
+  readonly permissions: readonly string[];
+  readonly browserOrigins: readonly string[] | null;
+}
+
+function grantedBy(wanted: {
+  permissions: string[] | undefined;
+  browser: boolean | undefined;
+  origins: string[] | undefined;
+}): Granted {
+  if (wanted.browser !== true) {
+    if (wanted.origins) throw invalid(notCombinable('origins', 'is for browser keys; add "browser": true'));
+    return { permissions: wanted.permissions ?? allPermissions, browserOrigins: null };
+  }
+  if (wanted.permissions)
+    throw invalid(notCombinable('permissions', 'must be left out: a browser key only records interactions'));
+  if (!wanted.origins)
+    throw invalid({ field: 'origins', code: 'required', message: 'is required for a browser key' });
+  return { permissions: browserPermissions, browserOrigins: wanted.origins };
+}
+
+function notCombinable(field: string, message: string): Detail {
+  return { field, code: 'not_combinable', message };
+}
 
 interface KeyQuery {
   readonly organisation?: string;
@@ -165,7 +218,7 @@ const rotate: Operation<AdminParts> = {
   tag,
   summary: 'Rotate a key',
   description:
-    'Issues a successor with the same permissions and label. The old key works for `grace_seconds` more, default one day. ' +
+    'Issues a successor with the same permissions, origins and label. The old key works for `grace_seconds` more, default one day. ' +
     'The successor never expires unless `expires_at` is given: the expiry of the old key is not copied.',
   permission: null,
   pathParameters: { key_id: keyId },

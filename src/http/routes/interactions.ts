@@ -9,11 +9,12 @@ import { limits } from '../../limits.ts';
 import { isUuid, uuid } from '../../registry/fields.ts';
 import { interactionExample } from '../../registry/interaction.ts';
 import { jsonLines } from '../accept.ts';
+import { acceptedAnswer, inSteps } from '../browser-keys.ts';
 import { exportOf, variesByAccept, wantsLines } from '../export.ts';
 import { idempotencyKeyHeader, idempotencyReplayed, readIdempotencyKey } from '../idempotency-key.ts';
 import { keyReused, notFound } from '../openapi-responses.ts';
 import { type Operation, principalOf } from '../operation.ts';
-import { uploadInteractions } from './upload.ts';
+import { aboutBrowserKeys, acceptedFromBrowser, uploadInteractions } from './upload.ts';
 
 const tag = 'Interactions';
 const interactionSchema = { $ref: '#/components/schemas/Interaction' };
@@ -30,8 +31,10 @@ const record: Operation = {
   summary: 'Record an interaction',
   description:
     'Records one interaction of a user with an item. The item, and the student where one is named, must exist. ' +
-    'With an `Idempotency-Key` a retry is safe: the same body repeats the first answer.',
+    'With an `Idempotency-Key` a retry is safe: the same body repeats the first answer.\n\n' +
+    aboutBrowserKeys,
   permission: 'interactions:write',
+  isForBrowsers: true,
   requestHeaders: idempotencyKeyHeader,
   requestBody: {
     schema: { $ref: '#/components/schemas/NewInteraction' },
@@ -45,15 +48,24 @@ const record: Operation = {
       example,
       canBeReplayed: true,
     },
+    202: acceptedFromBrowser,
     422: keyReused,
   },
   async handle(call, { pool, writer }) {
-    const { organisationId } = principalOf(call);
+    const { organisationId, visitor } = principalOf(call);
     const { requestId, body: sent } = call;
-    const request = { organisationId, requestId, body: sent, idempotencyKey: readIdempotencyKey(call) };
-    const { interaction, warnings, isRepeated } = await call.step('record interaction', () =>
-      recordInteraction({ pool: pool.atOwner(organisationId), writer }, request),
-    );
+    const idempotencyKey = readIdempotencyKey(call);
+    const isFromBrowser = visitor !== undefined;
+    const request = { organisationId, requestId, body: sent, idempotencyKey, isFromBrowser };
+    const record = () =>
+      call.step('record interaction', () =>
+        recordInteraction({ pool: pool.atOwner(organisationId), writer }, request),
+      );
+    if (isFromBrowser) {
+      const { warnings } = await inSteps(record);
+      return acceptedAnswer({ received: 1, errors: [], warnings });
+    }
+    const { interaction, warnings, isRepeated } = await record();
     const body = warnings.length > 0 ? { ...interaction, warnings } : interaction;
     return { status: 201, body, ...(isRepeated && { headers: idempotencyReplayed }) };
   },

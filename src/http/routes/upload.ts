@@ -1,4 +1,4 @@
-import { retryAfter } from '../../errors.ts';
+import { RequestError, retryAfter } from '../../errors.ts';
 import { limits } from '../../limits.ts';
 import { flag, optional, required } from '../../registry/fields.ts';
 import { interactionExample } from '../../registry/interaction.ts';
@@ -10,15 +10,30 @@ import {
   resourceTypes,
 } from '../../registry/resources.ts';
 import type { UploadType } from '../../registry/upload-types.ts';
-import { batchAnswer, overallStatus, sumCounts, type UploadAnswer } from '../../uploads/answer.ts';
+import {
+  batchAnswer,
+  overallStatus,
+  sumCounts,
+  type UploadAnswer,
+  type WrittenBatch,
+} from '../../uploads/answer.ts';
 import { dryRun } from '../../uploads/dry-run.ts';
 import { ingestRequest } from '../../uploads/ingest-request.ts';
 import { created, failed, type Outcome } from '../../uploads/outcome.ts';
+import type { CheckedBatch } from '../../uploads/read/batch-builder.ts';
 import type { Progress } from '../../uploads/store/commit-batch.ts';
 import { isJsonLines } from '../accept.ts';
+import { acceptedAnswer, inSteps, refuseDryRun } from '../browser-keys.ts';
 import { idempotencyKeyHeader, idempotencyReplayed, readIdempotencyKey } from '../idempotency-key.ts';
 import { keyReused } from '../openapi-responses.ts';
-import { type Answer, type Call, type Operation, type Parts, principalOf } from '../operation.ts';
+import {
+  type Answer,
+  type Call,
+  type DescribedAnswer,
+  type Operation,
+  type Parts,
+  principalOf,
+} from '../operation.ts';
 
 const answer = { schema: { $ref: '#/components/schemas/UploadAnswer' } };
 const answerOrError = { schema: { oneOf: [answer.schema, { $ref: '#/components/schemas/Error' }] } };
@@ -53,6 +68,30 @@ const uploadAnswers: Operation['answers'] = {
   },
 };
 
+export const aboutBrowserKeys =
+  'Pages of other origins may send it with a browser key. The answer is then 202 and depends on the body alone, never on ' +
+  'what is stored. OPTIONS answers preflights, for any origin.';
+
+export const acceptedFromBrowser: DescribedAnswer = {
+  sharedAs: 'Accepted',
+  description:
+    'With a browser key: what is valid is stored, or kept as a rejection if a reference is missing; which of the two ' +
+    'is not shown.',
+  schema: { $ref: '#/components/schemas/Accepted' },
+  example: { received: 1, accepted: 1, errors: [], warnings: [] },
+};
+
+const interactionsAnswers: Operation['answers'] = {
+  ...uploadAnswers,
+  202: acceptedFromBrowser,
+  400: {
+    sharedAs: 'InteractionsFailed',
+    description: 'Every interaction failed, or the request as a whole did.',
+    schema: { oneOf: [...answerOrError.schema.oneOf, acceptedFromBrowser.schema] },
+    canBeReplayed: true,
+  },
+};
+
 /** One upload operation per record type: each has its own shape, permission and example. */
 export const uploadOperations: readonly Operation[] = resourceTypes.map((type) => {
   const recordsMax = type === 'courses' ? limits.coursesPerRequestMax : limits.recordsPerRequestMax;
@@ -76,13 +115,16 @@ export const uploadInteractions: Operation = uploadOperation('interactions', lim
     'student does not exist, is kept as a rejection. Send an `Idempotency-Key`: an interaction has no id before it is ' +
     'stored, so without a key a retry stores it a second time. The batch counts as its interactions against the limit of ' +
     'interactions a second, and not as a request.\n\n' +
-    `${inLines('interactions')}`,
+    `${inLines('interactions')}\n\n${aboutBrowserKeys} A batch has at most ` +
+    `${limits.recordsPerBatch.toLocaleString('en')} interactions, and invalid ones are not kept.`,
   permission: 'interactions:write',
+  isForBrowsers: true,
   schema: 'NewInteraction',
   example: interactionExample,
 });
 
-interface AboutUpload extends Pick<Operation, 'path' | 'tag' | 'description' | 'permission'> {
+interface AboutUpload
+  extends Pick<Operation, 'path' | 'tag' | 'description' | 'permission' | 'isForBrowsers'> {
   readonly schema: string;
   readonly example: object;
 }
@@ -90,7 +132,7 @@ interface AboutUpload extends Pick<Operation, 'path' | 'tag' | 'description' | '
 function uploadOperation(
   type: UploadType,
   recordsMax: number,
-  { path, tag, description, permission, schema, example }: AboutUpload,
+  { path, tag, description, permission, isForBrowsers, schema, example }: AboutUpload,
 ): Operation {
   return {
     id: `upload-${type}`,
@@ -100,6 +142,7 @@ function uploadOperation(
     summary: `Upload ${type.replaceAll('-', ' ')}`,
     description,
     permission,
+    ...(isForBrowsers && { isForBrowsers }),
     query: {
       dry_run: optional(
         flag({
@@ -126,27 +169,32 @@ function uploadOperation(
       example: { records: [example] },
       takesLines: true,
     },
-    answers: uploadAnswers,
-    handle: (call, parts) => upload(type, call, parts),
+    answers: isForBrowsers ? interactionsAnswers : uploadAnswers,
+    handle: (call, parts) =>
+      call.principal?.visitor === undefined ? upload(type, call, parts) : uploadFromBrowser(call, parts),
   };
 }
 
-async function upload(type: UploadType, call: Call, parts: Parts): Promise<Answer> {
+/** An upload whose body is read and counted, and of which nothing is stored yet. */
+interface Received extends Pick<Progress, 'idempotency' | 'startedMs'> {
+  readonly type: UploadType;
+  readonly batches: readonly CheckedBatch[];
+}
+
+async function receive(
+  type: UploadType,
+  call: Call,
+  { config, checker, requestLimits }: Parts,
+): Promise<Received> {
   const startedMs = performance.now();
-  const { config, checker, requestLimits, metrics, writer: references } = parts;
   const principal = principalOf(call);
-  const { organisationId, keyId } = principal;
-  const pool = parts.pool.atOwner(organisationId);
-  const { requestId } = call;
   const max = type === 'courses' ? config.coursesPerRequestMax : config.recordsPerRequestMax;
-  const isDryRun = call.query.dry_run === true;
   const key = readIdempotencyKey(call);
-  const bodyBytes = call.body?.length ?? 0;
   const unchecked = {
-    organisationId,
+    organisationId: principal.organisationId,
     type,
     body: call.body,
-    recordsMax: max,
+    recordsMax: principal.visitor === undefined ? max : Math.min(max, limits.recordsPerBatch),
     isLines: isJsonLines(call.headers['content-type']),
     wantsHash: key !== undefined,
   };
@@ -162,12 +210,43 @@ async function upload(type: UploadType, call: Call, parts: Parts): Promise<Answe
   const idBytes = isInteractions ? received * limits.answerBytesPerInteraction : 0;
   call.reserve(failed * limits.answerBytesPerFailedRecord + idBytes);
   const idempotency = key !== undefined && bodySha256 ? { key, bodySha256 } : undefined;
-  if (isDryRun) {
-    const rehearsal = { organisationId, requestId, type, idempotency, references };
-    const body = await dryRun(pool, rehearsal, batches);
+  return { type, batches, idempotency, startedMs };
+}
+
+async function upload(type: UploadType, call: Call, parts: Parts): Promise<Answer> {
+  // A large body is transferred to a worker thread, so its size is read now.
+  const bodyBytes = call.body?.length ?? 0;
+  const received = await receive(type, call, parts);
+  if (call.query.dry_run === true) {
+    const { organisationId } = principalOf(call);
+    const { idempotency, batches } = received;
+    const rehearsal = {
+      organisationId,
+      requestId: call.requestId,
+      type,
+      idempotency,
+      references: parts.writer,
+    };
+    const body = await dryRun(parts.pool.atOwner(organisationId), rehearsal, batches);
     const counts = sumCounts(body.batches.map(({ data }) => data));
     return { status: overallStatus(body.batches), body, counts };
   }
+  const { stored, requestId } = await store(received, bodyBytes, call, parts);
+  const head = JSON.stringify({ request_id: requestId, type });
+  const body = `${head.slice(0, -1)},"batches":[${stored.map(({ text }) => text).join(',')}]}`;
+  const unfinished = stored.some(({ status }) => status === 500);
+  const isRepeated = stored.every((batch) => batch.isRepeated);
+  const headers = { ...(unfinished && retryAfter), ...(isRepeated && idempotencyReplayed) };
+  return { status: overallStatus(stored), body, headers, counts: sumCounts(stored) };
+}
+
+async function store(
+  { type, batches, idempotency, startedMs }: Received,
+  bodyBytes: number,
+  call: Call,
+  parts: Parts,
+): Promise<{ stored: readonly WrittenBatch[]; requestId: string }> {
+  const { organisationId, keyId, visitor } = principalOf(call);
   const progress: Progress = {
     organisationId,
     keyId,
@@ -176,21 +255,40 @@ async function upload(type: UploadType, call: Call, parts: Parts): Promise<Answe
     batchCount: batches.length,
     startedMs,
     idempotency,
-    references,
-    requestId,
+    references: parts.writer,
+    isFromBrowser: visitor !== undefined,
+    requestId: call.requestId,
   };
-  const stored = await ingestRequest(pool, progress, batches, {
+  const stored = await ingestRequest(parts.pool.atOwner(organisationId), progress, batches, {
     stallWatch: parts.uploadsStall,
     step: call.step,
-    onStored: (durationMs) => metrics?.batchStored(durationMs),
+    onStored: (durationMs) => parts.metrics?.batchStored(durationMs),
     onError: (error) => call.log.error({ err: error }, 'a batch was not stored'),
   });
-  const head = JSON.stringify({ request_id: progress.requestId, type });
-  const body = `${head.slice(0, -1)},"batches":[${stored.map(({ text }) => text).join(',')}]}`;
-  const unfinished = stored.some(({ status }) => status === 500);
-  const isRepeated = stored.every((batch) => batch.isRepeated);
-  const headers = { ...(unfinished && retryAfter), ...(isRepeated && idempotencyReplayed) };
-  return { status: overallStatus(stored), body, headers, counts: sumCounts(stored) };
+  return { stored, requestId: progress.requestId };
+}
+
+/** The same for a browser key, whose batch is one transaction. Only what is wrong with the body itself is reported. */
+function uploadFromBrowser(call: Call, parts: Parts): Promise<Answer> {
+  return inSteps(async () => {
+    refuseDryRun(call);
+    const bodyBytes = call.body?.length ?? 0;
+    const received = await receive('interactions', call, parts);
+    const errors = received.batches.flatMap(({ failed }) =>
+      failed.flatMap(({ index, id, problems }) =>
+        problems.map(({ field, code, message }) => ({ index, id, field, code, message })),
+      ),
+    );
+    const answer = acceptedAnswer({
+      received: received.batches.reduce((sum, batch) => sum + batch.received, 0),
+      errors,
+      warnings: received.batches.flatMap(({ warnings }) => warnings),
+    });
+    if (answer.status === 400) return answer;
+    const { stored } = await store(received, bodyBytes, call, parts);
+    if (stored.some(({ status }) => status === 500)) throw new RequestError('outcome_unknown');
+    return { ...answer, counts: sumCounts(stored) };
+  });
 }
 
 function describe(type: ResourceType, recordsMax: number): string {

@@ -30,6 +30,8 @@ export interface Progress {
   readonly startedMs: number;
   readonly idempotency: { readonly key: string; readonly bodySha256: Buffer } | undefined;
   readonly references: KnownReferences;
+  /** Invalid interactions of a browser key are reported and not kept: visitors could fill the disk with them. */
+  readonly isFromBrowser?: boolean;
   /** Becomes the id of the earlier request if this is a retry with the same Idempotency-Key. */
   requestId: string;
 }

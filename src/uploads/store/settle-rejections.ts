@@ -24,6 +24,8 @@ interface Where {
   readonly requestId: string;
   /** The index of the batch's first record in the request. */
   readonly start: number;
+  /** Whether only records with missing references are kept. */
+  readonly isFromBrowser?: boolean;
 }
 
 /**
@@ -38,7 +40,9 @@ export async function settleRejections(
   stored: StoredRows,
 ): Promise<Map<string, number>> {
   const changes = new Map<string, number>();
-  const failures = openFailures(where.type, checked, stored.outcomes);
+  const failures = openFailures(where.type, checked, stored.outcomes).filter(
+    ({ isRow }) => isRow || !where.isFromBrowser,
+  );
   const earlier = await lockEarlier(client, where, checked, stored);
   const settled = earlier.filter(({ is_settled }) => is_settled).map(({ rejection_id }) => rejection_id);
   if (settled.length > 0) {
