@@ -1,4 +1,5 @@
 // @module-tag full
+// @module-tag long
 
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -136,37 +137,26 @@ describe('npm run dev', () => {
     300_000,
   );
 
-  it('refuses data with migrations that no longer exist, and says which folder to delete', async () => {
-    const folder = scratchCopy();
-    folders.push(folder);
-    await ctrlC(await startDev(folder));
-    const migrations = join(folder, 'migrations');
-    renameSync(join(migrations, '0004_receipts.sql'), join(migrations, '0004_named-otherwise.sql'));
-    await expect(startDev(folder)).rejects.toThrow(
-      /the data in \S+\.intake comes from a version before 0\.1\.0.*delete that folder and start again/,
-    );
-    await expectNothingLeft(folder);
-  });
-
-  it('takes over after a run that was killed', async () => {
+  // One folder for all three: filling it takes longer than what is tested.
+  it('does not disturb one that is running, takes over after a kill, and refuses data with migrations that no longer exist', async () => {
     const folder = scratchCopy();
     folders.push(folder);
     const first = await startDev(folder);
+    await expect(startDev(folder)).rejects.toThrow(`already running at ${first.url}`);
+    expect((await apiOf(first.url, first.key).batch('shops', [shop])).counts).toMatchObject({ created: 1 });
+
     process.kill(-(first.process.pid as number), 'SIGKILL');
     await once(first.process, 'exit');
     const second = await startDev(folder);
     expect(second.key).toBe(first.key);
     await ctrlC(second);
     await expectNothingLeft(folder);
-  }, 300_000);
 
-  it('does not disturb one that is running already', async () => {
-    const folder = scratchCopy();
-    folders.push(folder);
-    const first = await startDev(folder);
-    await expect(startDev(folder)).rejects.toThrow(`already running at ${first.url}`);
-    expect((await apiOf(first.url, first.key).batch('shops', [shop])).counts).toMatchObject({ created: 1 });
-    await ctrlC(first);
+    const migrations = join(folder, 'migrations');
+    renameSync(join(migrations, '0004_receipts.sql'), join(migrations, '0004_named-otherwise.sql'));
+    await expect(startDev(folder)).rejects.toThrow(
+      /the data in \S+\.intake comes from a version before 0\.1\.0.*delete that folder and start again/,
+    );
     await expectNothingLeft(folder);
   }, 300_000);
 });

@@ -3,7 +3,7 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
-import { expect, it } from 'vitest';
+import { expect, it, vi } from 'vitest';
 import { apiOf } from '../support/api.ts';
 import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
 import { createTestDatabase } from '../support/database.ts';
@@ -12,7 +12,10 @@ import { expectInTime } from '../support/in-time.ts';
 import { many } from '../support/new-records.ts';
 import { countWaiting } from '../support/query-database.ts';
 
-/** A process in which nothing is stored any more is not ready, and says why; a busy one is ready. */
+/**
+ * A process in which nothing is stored any more is not ready, and says why; a busy one is ready. Each test waits for its own
+ * process, on its own database, so all of them wait at the same time.
+ */
 
 const unreadyWithinMs = 10_000;
 /** For what becomes of it in the end, on whatever machine. */
@@ -35,12 +38,22 @@ async function ask({ url }: Pick<BuiltServer, 'url'>) {
   return { status, code: body.code, message: body.message as string | undefined };
 }
 
+/** Waits for a value; `expect.poll` does not know which of several tests at the same time it belongs to. */
+const until = (read: () => Promise<unknown>, check: (value: unknown) => void) =>
+  vi.waitFor(async () => check(await read()), patient);
+
 /** For this reason: a machine that stops for two seconds makes a process unready for a moment, for another. */
 const untilUnready = (server: Pick<BuiltServer, 'url'>, code: string) =>
-  expect.poll(async () => (await ask(server)).code, patient).toBe(code);
+  until(
+    async () => (await ask(server)).code,
+    (value) => expect(value).toBe(code),
+  );
 
 const expectReadyAgain = (server: Pick<BuiltServer, 'url'>) =>
-  expect.poll(async () => (await ask(server)).status, patient).toBe(200);
+  until(
+    async () => (await ask(server)).status,
+    (value) => expect(value).toBe(200),
+  );
 
 interface Scene {
   readonly server: BuiltServer;
@@ -79,7 +92,7 @@ async function inScene(env: Record<string, string>, play: (scene: Scene) => Prom
   }
 }
 
-it('a process of which nothing ends is not ready until it goes on, and says what is stuck', () =>
+it.concurrent('a process of which nothing ends is not ready until it goes on, and says what is stuck', () =>
   // Nothing is given up before all of it has stalled, however long that takes.
   inScene({ DATABASE_CONNECTIONS_MAX: '2', DATABASE_TIMEOUT_MS: '120000' }, async (scene) => {
     const { server, keys, lock, sessionsWaiting } = scene;
@@ -95,28 +108,28 @@ it('a process of which nothing ends is not ready until it goes on, and says what
     const waiting: ReturnType<(typeof requests)[number]>[] = [];
     for (const request of requests) {
       waiting.push(request());
-      await expect.poll(sessionsWaiting, patient).toBe(waiting.length);
+      await until(sessionsWaiting, (value) => expect(value).toBe(waiting.length));
     }
     // Only now: a key that the process does not know, or knows no longer, could not be looked up.
     const release = await lock('api_keys', 'access exclusive');
     await untilUnready(server, 'stalled');
-    await expect
-      .poll(async () => (await ask(server)).message, patient)
-      .toMatch(
-        new RegExp(
-          'uploads are waiting and no batch has been stored for \\d+ s; ' +
-            'interactions are waiting and none has been stored for \\d+ s; ' +
-            'every connection .* has been in use and none has come back for \\d+ s; ' +
-            'the poll for changed keys has failed for \\d+ s\\. .* a session that holds a lock, and end it',
-        ),
-      );
+    const stuck = new RegExp(
+      'uploads are waiting and no batch has been stored for \\d+ s; ' +
+        'interactions are waiting and none has been stored for \\d+ s; ' +
+        'every connection .* has been in use and none has come back for \\d+ s; ' +
+        'the poll for changed keys has failed for \\d+ s\\. .* a session that holds a lock, and end it',
+    );
+    await until(
+      async () => (await ask(server)).message,
+      (value) => expect(value).toMatch(stuck),
+    );
     await release();
     await expectReadyAgain(server);
     const statuses = (await Promise.all(waiting)).map((answer) => answer?.status);
     expect(statuses).toEqual([200, 201, 200]);
   }));
 
-it('a process whose uploads were given up is not ready within 10 s, and for as long as the lock is held', () =>
+it.concurrent('a process whose uploads were given up is not ready within 10 s, and for as long as the lock is held', () =>
   inScene({ DATABASE_TIMEOUT_MS: '2000' }, async ({ server, keys, lock }) => {
     let release: (() => Promise<void>) | undefined;
     await expectInTime(async () => {
@@ -140,7 +153,7 @@ it('a process whose uploads were given up is not ready within 10 s, and for as l
 const dayOf = (table: string, day: number) =>
   `${table}_${new Date(Date.now() + day * 86_400_000).toISOString().slice(0, 10).replaceAll('-', '_')}`;
 
-it('a process is not ready while the partition that uploads write to is locked', () =>
+it.concurrent('a process is not ready while the partition that uploads write to is locked', () =>
   inScene({ DATABASE_TIMEOUT_MS: '2000' }, async ({ server, keys, lock }) => {
     // Tomorrow's too, because midnight may come.
     const release = await lock([0, 1].map((day) => dayOf('changes', day)).join());
@@ -153,7 +166,7 @@ it('a process is not ready while the partition that uploads write to is locked',
     await expectReadyAgain(server);
   }));
 
-it.each([
+it.concurrent.each([
   ['share', 'when it is indexed'],
   ['access exclusive', 'by vacuum full'],
 ])('a process is ready while a day of interactions that is over is locked in %s mode, as %s', (mode) =>
@@ -173,7 +186,7 @@ it.each([
   }),
 );
 
-it('a process that stores other records meanwhile is ready', () =>
+it.concurrent('a process that stores other records meanwhile is ready', () =>
   inScene({ DATABASE_TIMEOUT_MS: '120000' }, async ({ server, keys, lock }) => {
     const release = await lock('tags');
     const waiting = many(3, () => apiOf(server.url, keys[0]).upload('tags', [newTag()]));
@@ -182,13 +195,13 @@ it('a process that stores other records meanwhile is ready', () =>
       const { http } = await other.batch('keywords', [{ keyword_id: randomUUID(), name: 'lunch' }]);
       expect(http).toBe(200);
       // A machine that stops for a moment may lose the answer of the database; one that has stalled stays so.
-      await expect.poll(async () => (await ask(server)).status, patient).toBe(200);
+      await expectReadyAgain(server);
     }
     await release();
     for (const { status } of await Promise.all(waiting)) expect(status).toBe(200);
   }));
 
-it('a PostgreSQL that is stopped makes a process unready while an upload waits, and ready again once it goes on', async () => {
+it.concurrent('a PostgreSQL that is stopped makes a process unready while an upload waits, and ready again once it goes on', async () => {
   const postgres = await startFreezablePostgres();
   const server = await startBuiltServer({ DATABASE_URL: postgres.url });
   try {
