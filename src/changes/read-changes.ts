@@ -1,7 +1,7 @@
 import type { ChangedIds } from '../bookkeeping/store.ts';
 import { RequestError } from '../errors.ts';
 import { limits } from '../limits.ts';
-import { joinUuidRanges, uuidAt, uuidBytes } from '../postgres/binary/encoded-rows.ts';
+import { uuidBytes } from '../postgres/binary/encoded-rows.ts';
 import type { Pool } from '../postgres/pool.ts';
 import { BeginAgain, retryConflicts } from '../postgres/transactions.ts';
 import {
@@ -17,10 +17,17 @@ import {
 } from './change-cursor.ts';
 import { beforeTomorrow, type LogState, numberChanges, stateOf } from './change-log.ts';
 
+/** Records of one type to read. */
+export interface RecordsRead extends ChangedIds {
+  readonly type: string;
+  /** Gets each record of these ids as JSON, in their order; `null` for one that is not stored. */
+  take(id: string, record: string): void;
+}
+
 /** Where the records are, and how many characters one of a type can have at most. */
 export interface RecordSource {
-  /** Hands over each record of these ids as JSON, in their order; `null` for one that is not stored. */
-  read(type: string, ids: ChangedIds, take: (id: string, record: string) => void): Promise<void>;
+  /** Reads one after the other. */
+  read(reads: readonly RecordsRead[]): Promise<void>;
   charactersMax(type: string): number;
 }
 
@@ -41,15 +48,9 @@ interface LoggedChange {
 }
 
 /** A part of a change: its ids from `start` on, before `end`. */
-interface Part extends LoggedChange {
+export interface Part extends LoggedChange {
   readonly start: number;
   readonly end: number;
-}
-
-/** Parts that follow each other and are of one type: their records are read together. */
-interface Run {
-  readonly type: string;
-  readonly parts: Part[];
 }
 
 /** Where to begin: at the cursor, or at the oldest change kept. Throws if the feed cannot continue there. */
@@ -76,7 +77,7 @@ function refuseGone(position: Position, { forgotten, last, epochs }: LogState): 
 
 /** The ids of a page. It is full at its limit, or earlier with types whose records can be long. */
 export class ChangePage {
-  readonly runs: Run[] = [];
+  readonly parts: Part[] = [];
   readonly from: Position;
   /** Where to go on. */
   next: Position;
@@ -100,7 +101,7 @@ export class ChangePage {
 
   /** The ids of its records; the same id in two types counts once. */
   ids(): Set<string> {
-    return new Set(this.runs.flatMap(({ parts }) => parts.flatMap(uuidBytes)));
+    return new Set(this.parts.flatMap(uuidBytes));
   }
 
   /** Adds as much of a change as there is room for, from `next` on and before `until`. */
@@ -117,10 +118,7 @@ export class ChangePage {
     this.next = end < size ? { number, offset: end, size, epoch } : afterChange(change);
     const count = end - start;
     if (count === 0) return;
-    const last = this.runs.at(-1);
-    const part = { ...change, start, end };
-    if (last?.type === type) last.parts.push(part);
-    else this.runs.push({ type, parts: [part] });
+    this.parts.push({ ...change, start, end });
     this.count += count;
     this.#charactersLeft -= count * this.#asked.records.charactersMax(type);
   }
@@ -271,56 +269,4 @@ interface LoggedRow {
   readonly ids: Buffer | null;
   /** Only in the first row. */
   readonly epochs: readonly Epoch[] | null;
-}
-
-/**
- * Reads the records of a page as they are now and passes each entry to `take` as JSON. Entry by entry: keeping a page in
- * memory cost more in garbage collection than all other work on it. `onLastAnswer` is called when the last query begins to
- * be answered.
- */
-export async function takePage(
-  asked: ChangesAsked,
-  { runs }: ChangePage,
-  take: (change: string) => void,
-  onLastAnswer = () => {},
-): Promise<void> {
-  for (const run of runs) await takeRun(asked, run, take, run === runs.at(-1) ? onLastAnswer : () => {});
-}
-
-/** Reads the records of a run. A record that is no longer stored is reported as deleted. */
-async function takeRun(
-  { cursors, records }: ChangesAsked,
-  { type, parts }: Run,
-  take: (change: string) => void,
-  onAnswer: () => void,
-): Promise<void> {
-  const places = placesOf(parts, cursors);
-  const [first] = parts;
-  await records.read(type, joinUuidRanges(parts), (id, record) => {
-    const { part, at, cursor } = places.next().value as Place;
-    if (part === first && at === part.start) onAnswer();
-    // With the cursor of another record, a reader that is cut off here would miss this one.
-    if (id !== uuidAt(part.ids, at))
-      throw new Error('records came in another order than they were asked for');
-    const deleted = record === 'null' || record.includes('"is_deleted":true');
-    take(`{"cursor":"${cursor}","type":"${type}","id":"${id}","deleted":${deleted},"record":${record}}`);
-  });
-  if (!places.next().done) throw new BeginAgain('fewer records were read than were asked for');
-}
-
-interface Place {
-  readonly part: Part;
-  readonly at: number;
-  /** After this id. */
-  readonly cursor: string;
-}
-
-function* placesOf(parts: readonly Part[], cursors: ChangeCursors): Generator<Place, undefined> {
-  for (const part of parts) {
-    const within = part.size > 1 ? cursors.within(part) : undefined;
-    for (let at = part.start; at < part.end; at++) {
-      const isLast = at + 1 === part.size;
-      yield { part, at, cursor: within && !isLast ? within(at + 1) : cursors.write(afterChange(part)) };
-    }
-  }
 }

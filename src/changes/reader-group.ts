@@ -2,7 +2,8 @@ import { limits } from '../limits.ts';
 import type { Pool } from '../postgres/pool.ts';
 import { LineBuffer } from '../records/line-buffer.ts';
 import { isBefore, isSame, type Position } from './change-cursor.ts';
-import { type ChangePage, type ChangesAsked, LogReader, takePage } from './read-changes.ts';
+import { type ChangePage, type ChangesAsked, LogReader } from './read-changes.ts';
+import { takePage } from './take-page.ts';
 
 /** A page whose records are being read, or have been. */
 interface ReadPage extends Pick<ChangePage, 'from' | 'next' | 'hasMore' | 'count'> {

@@ -114,12 +114,12 @@ export async function findInteraction(
 
 /** Those of these ids that are stored, in any order. */
 export async function readInteractions(
-  pool: Pool,
+  client: Client,
   organisationId: string,
   ids: readonly string[],
 ): Promise<StoredInteraction[]> {
   const sorted = ids.toSorted();
-  const { rows } = await pool.query<StoredInteraction>(
+  const { rows } = await client.query<StoredInteraction>(
     `select ${selected} from interactions where organisation_id = $1 and interaction_id = any ($2::uuid[])
        and interaction_id >= ${written(sorted[0] ?? '')} and interaction_id <= ${written(sorted.at(-1) ?? '')}`,
     [organisationId, ids],

@@ -71,7 +71,10 @@ async function largestOrganisations(
   shards: ReadonlyMap<string, { readonly node: string; readonly bytes: string }>,
 ): Promise<PlacedOrganisation[]> {
   const { rows: counted } = await coordinator.query<{ organisation_id: string; records: string }>(
-    `select organisation_id, sum(records)::bigint as records from record_counts
+    // With the differences that maintenance has not rolled up yet.
+    `select organisation_id, sum(records)::bigint as records
+     from (select organisation_id, records from record_counts
+           union all select organisation_id, records from record_count_changes) as counted
      group by organisation_id order by 2 desc, 1 limit ${limits.clusterOrganisationsShown}`,
   );
   // Separate queries, because Citus does not join distributed and local tables here.

@@ -63,7 +63,7 @@ export async function inOneTransaction<T>(
 }
 
 /** Waits for all, then throws the first error: the others failed because of it. */
-async function allOf<T>(sent: readonly Promise<T>[]): Promise<T[]> {
+export async function allOf<T>(sent: readonly Promise<T>[]): Promise<T[]> {
   const settled = await Promise.allSettled(sent);
   const failure = settled.find((result) => result.status === 'rejected');
   if (failure) throw failure.reason;

@@ -1,6 +1,6 @@
 import { limits } from '../limits.ts';
 import { exactTime } from '../postgres/iso-time.ts';
-import { isUnavailable, type Pool } from '../postgres/pool.ts';
+import type { Client, Pool } from '../postgres/pool.ts';
 import { takeRows } from '../postgres/take-rows.ts';
 import { withoutSorting } from '../postgres/without-sorting.ts';
 import type { Field } from '../registry/fields.ts';
@@ -67,20 +67,13 @@ const byIds = perType((type) => {
 
 /** Takes records by their ids, a binary array, in that order, each as JSON; `null` where there is none. */
 export async function takeRecords(
-  pool: Pool,
+  client: Client,
   organisationId: string,
   type: ResourceType,
   ids: Buffer,
   take: (id: string, record: string) => void,
 ): Promise<void> {
-  const client = await pool.connect();
-  try {
-    await takeRows(client, { text: byIds(type), values: [organisationId, ids] }, take);
-    client.release();
-  } catch (error) {
-    client.release(isUnavailable(error));
-    throw error;
-  }
+  await takeRows(client, { text: byIds(type), values: [organisationId, ids] }, take);
 }
 
 /**

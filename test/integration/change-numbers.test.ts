@@ -2,6 +2,7 @@
 
 import { randomUUID, randomUUIDv7 } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
+import pg from 'pg';
 import { afterAll, beforeAll, expect, inject, it } from 'vitest';
 import { ChangeCursors, startOf } from '../../src/changes/change-cursor.ts';
 import { freshCursor, numberAllChanges, stateOf } from '../../src/changes/change-log.ts';
@@ -305,4 +306,32 @@ it('epochs of which everything is forgotten are not kept', async () => {
     JSON.stringify(many(limits.changeEpochsKept, (at) => ({ id: '0badcafe', first: at }))),
   ]);
   expect(await epochsAfter(false)).toHaveLength(limits.changeEpochsKept);
+});
+
+it('a page of changes whose types alternate is read with one statement for each type, and has them in order', async () => {
+  const { organisationId, key } = await newTenant();
+  const types = ['tags', 'shops', 'customers'];
+  const ids = many(limits.changesPerPageMax, () => randomUUID());
+  await test.pool.query(
+    `insert into changes (organisation_id, change_id, type, size, ids)
+     select $1, change_id, ($4::text[])[1 + at % ${types.length}], 1, array[id]
+     from unnest($2::uuid[], $3::uuid[]) with ordinality as i(change_id, id, at)`,
+    [organisationId, ids.map(() => randomUUIDv7()).toSorted(), ids, types],
+  );
+  let reads = 0;
+  const { query } = pg.Client.prototype;
+  const spied = pg.Client.prototype as { query: (...sent: unknown[]) => unknown };
+  spied.query = function (this: pg.Client, ...sent) {
+    if ((sent[0] as { text?: string }).text?.includes('i.wanted')) reads++;
+    return Reflect.apply(query, this, sent);
+  };
+  const { body } = await test.app.inject({
+    url: `/v1/changes?limit=${ids.length}`,
+    headers: { authorization: `Bearer ${key}` },
+  });
+  spied.query = query as never;
+  const { changes } = JSON.parse(body) as { changes: { type: string; id: string }[] };
+  expect(changes.map(({ id }) => id)).toEqual(ids);
+  expect(changes.map(({ type }) => type)).toEqual(ids.map((_, at) => types[(at + 1) % types.length]));
+  expect(reads).toBe(types.length);
 });

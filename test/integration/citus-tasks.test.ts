@@ -61,6 +61,10 @@ const coordinatorsOwn = [
   'changed_api_keys',
   'note_api_keys_used',
   'keys_can_be_trusted',
+  // One for all organisations, asked for once by a process.
+  'from cursor_key',
+  // The table of organisations stays on the coordinator.
+  'select recommendations_report from organisations',
   // A batch that begins again runs alone: whoever stores records of that type waits on the same node.
   'pg_advisory_xact_lock',
   // Which days of interactions there are and which of them are indexed: the same for every organisation.
@@ -68,4 +72,5 @@ const coordinatorsOwn = [
   // Of a session, and of the schema.
   'set_config',
   'schema_migrations',
+  "from pg_extension where extname = 'citus'",
 ];

@@ -33,10 +33,13 @@ async function newOrganisation() {
   /** What happens when the records of a page are about to be read, by the number of the read. */
   const before: (() => Promise<void>)[] = [];
   const records: RecordSource = {
-    async read(type, { ids }, take) {
-      started.push(type);
-      await before[started.length - 1]?.();
-      await takeRecords(test.pool, organisationId, 'tags', ids, take);
+    async read(reads) {
+      for (const { type, ids, take } of reads) {
+        started.push(type);
+        await before[started.length - 1]?.();
+        const client = await test.pool.connect();
+        await takeRecords(client, organisationId, 'tags', ids, take).finally(() => client.release());
+      }
     },
     charactersMax: () => 1,
   };

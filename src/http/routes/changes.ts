@@ -4,16 +4,18 @@ import {
   LogReader,
   positionOf,
   type RecordSource,
-  takePage,
+  type RecordsRead,
 } from '../../changes/read-changes.ts';
 import { type StreamReader, streamChanges } from '../../changes/stream-changes.ts';
+import { takePage } from '../../changes/take-page.ts';
 import { interactionAnswer } from '../../interactions/answer.ts';
 import { readInteractions } from '../../interactions/interaction-rows.ts';
 import type { Principal } from '../../keys/authenticate.ts';
 import { limits } from '../../limits.ts';
 import { uuidsOf } from '../../postgres/binary/encoded-rows.ts';
-import type { Pool } from '../../postgres/pool.ts';
-import { retryConflicts } from '../../postgres/transactions.ts';
+import { inOneWrite } from '../../postgres/one-write.ts';
+import { type Client, isUnavailable, type Pool } from '../../postgres/pool.ts';
+import { allOf, retryConflicts } from '../../postgres/transactions.ts';
 import { charactersMax, takeRecords } from '../../records/read-records.ts';
 import { perType } from '../../records/tables.ts';
 import { type Field, integer, optional, text } from '../../registry/fields.ts';
@@ -140,21 +142,39 @@ async function askedBy(
 
 const charactersOf = perType((type: string) => charactersMax(sentFields(type as UploadType)));
 
-/** Each as it is read back. */
+/** All statements are sent at once over one connection: under load each turn for one can take a second. */
 function recordsOf(pool: Pool, organisationId: string): RecordSource {
   return {
-    async read(type, { count, ids }, take) {
-      if (type !== 'interactions') return takeRecords(pool, organisationId, type as ResourceType, ids, take);
-      const wanted = uuidsOf(ids, count) as string[];
-      const found = await readInteractions(pool, organisationId, wanted);
-      const byId = new Map(found.map((one) => [one.interaction_id, one]));
-      for (const id of wanted) {
-        const stored = byId.get(id);
-        take(id, stored ? JSON.stringify(interactionAnswer(stored)) : 'null');
+    async read(reads) {
+      const client = await pool.connect();
+      try {
+        await allOf(
+          inOneWrite(client, () => reads.map((read) => takeAsReadBack(client, organisationId, read))),
+        );
+        client.release();
+      } catch (error) {
+        client.release(isUnavailable(error));
+        throw error;
       }
     },
     charactersMax: charactersOf,
   };
+}
+
+/** Each record as it is read back. */
+async function takeAsReadBack(
+  client: Client,
+  organisationId: string,
+  { type, count, ids, take }: RecordsRead,
+): Promise<void> {
+  if (type !== 'interactions') return takeRecords(client, organisationId, type as ResourceType, ids, take);
+  const wanted = uuidsOf(ids, count) as string[];
+  const found = await readInteractions(client, organisationId, wanted);
+  const byId = new Map(found.map((one) => [one.interaction_id, one]));
+  for (const id of wanted) {
+    const stored = byId.get(id);
+    take(id, stored ? JSON.stringify(interactionAnswer(stored)) : 'null');
+  }
 }
 
 function readerOf({ hold, onClose }: Call, { keyId }: Principal, { keys }: Parts): StreamReader {

@@ -1,0 +1,116 @@
+import { joinUuidRanges, uuidAt } from '../postgres/binary/encoded-rows.ts';
+import { BeginAgain } from '../postgres/transactions.ts';
+import { afterChange, type ChangeCursors } from './change-cursor.ts';
+import type { ChangePage, ChangesAsked, Part, RecordsRead } from './read-changes.ts';
+
+/** A part, and the index of its first id in the page. */
+interface PlacedPart extends Part {
+  readonly place: number;
+}
+
+/**
+ * Reads the records of a page as they are now and passes each entry to `take` as JSON, in the order of the page. The records
+ * of a type are read in one statement, however the types alternate: a statement for each run of one type made 64 of a mixed
+ * page. Entries are passed on as soon as their turn comes, because keeping a page in memory cost more in garbage collection than
+ * all other work on it. `onLastAnswer` is called when the last statement begins to be answered.
+ */
+export async function takePage(
+  { cursors, records }: ChangesAsked,
+  { parts }: ChangePage,
+  take: (change: string) => void,
+  onLastAnswer = () => {},
+): Promise<void> {
+  const inOrder = new InOrder(take);
+  const byType = Map.groupBy(placed(parts), ({ type }) => type);
+  const last = [...byType.keys()].at(-1);
+  const reads = [...byType].map(([type, ofType]) =>
+    readOf(ofType, cursors, inOrder, type === last ? onLastAnswer : () => {}),
+  );
+  if (reads.length > 0) await records.read(reads);
+  if (!reads.every(({ isComplete }) => isComplete()))
+    throw new BeginAgain('fewer records were read than were asked for');
+}
+
+function placed(parts: readonly Part[]): PlacedPart[] {
+  let place = 0;
+  return parts.map((part) => {
+    const at = place;
+    place += part.end - part.start;
+    return { ...part, place: at };
+  });
+}
+
+/** What is read of one type. A record that is no longer stored is reported as deleted. */
+function readOf(
+  parts: readonly PlacedPart[],
+  cursors: ChangeCursors,
+  inOrder: InOrder,
+  onAnswer: () => void,
+): RecordsRead & { isComplete(): boolean } {
+  const [{ type }] = parts as [PlacedPart];
+  const places = placesOf(parts, cursors);
+  let isFirst = true;
+  return {
+    type,
+    ...joinUuidRanges(parts),
+    take(id, record) {
+      if (isFirst) onAnswer();
+      isFirst = false;
+      const { part, at, cursor } = places.next().value as Place;
+      // With the cursor of another record, a reader that is cut off here would miss this one.
+      if (id !== uuidAt(part.ids, at))
+        throw new Error('records came in another order than they were asked for');
+      const deleted = record === 'null' || record.includes('"is_deleted":true');
+      inOrder.put(
+        part.place + at - part.start,
+        `{"cursor":"${cursor}","type":"${type}","id":"${id}","deleted":${deleted},"record":${record}}`,
+      );
+    },
+    isComplete: () => places.next().done === true,
+  };
+}
+
+interface Place {
+  readonly part: PlacedPart;
+  readonly at: number;
+  /** After this id. */
+  readonly cursor: string;
+}
+
+function* placesOf(parts: readonly PlacedPart[], cursors: ChangeCursors): Generator<Place, undefined> {
+  for (const part of parts) {
+    const within = part.size > 1 ? cursors.within(part) : undefined;
+    for (let at = part.start; at < part.end; at++) {
+      const isLast = at + 1 === part.size;
+      yield { part, at, cursor: within && !isLast ? within(at + 1) : cursors.write(afterChange(part)) };
+    }
+  }
+}
+
+/** Passes entries on in the order of their places, and keeps those that come early. */
+class InOrder {
+  readonly #take: (entry: string) => void;
+  readonly #early = new Map<number, string>();
+  #next = 0;
+
+  constructor(take: (entry: string) => void) {
+    this.#take = take;
+  }
+
+  put(place: number, entry: string): void {
+    if (place !== this.#next) {
+      this.#early.set(place, entry);
+      return;
+    }
+    this.#take(entry);
+    this.#next++;
+    for (let next = this.#takeEarly(); next !== undefined; next = this.#takeEarly()) this.#take(next);
+  }
+
+  #takeEarly(): string | undefined {
+    if (this.#early.size === 0) return undefined;
+    const entry = this.#early.get(this.#next);
+    if (entry !== undefined) this.#early.delete(this.#next++);
+    return entry;
+  }
+}
