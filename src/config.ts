@@ -266,9 +266,20 @@ function readTls(env: Environment, problems: string[]): Config['tls'] {
 /** Throws unless this is a certificate and its own key: a key of another kind would only fail later. */
 export function checkCertificate(cert: Buffer, key: Buffer): void {
   createSecureContext({ cert, key });
-  if (!new X509Certificate(cert).checkPrivateKey(createPrivateKey(key)))
+  const certificate = new X509Certificate(cert);
+  if (!certificate.checkPrivateKey(createPrivateKey(key)))
     throw new Error('the key does not belong to the certificate');
+  const { validFromDate: from, validToDate: to } = certificate;
+  if (to.getTime() <= Date.now())
+    throw new OutOfDate(`the certificate expired at ${to.toISOString()}; renew it`);
+  if (from.getTime() > Date.now())
+    throw new OutOfDate(
+      `the certificate is not valid before ${from.toISOString()}; use the current one until then, or correct the clock`,
+    );
 }
+
+/** A certificate that has expired, or is not valid yet. Clients would refuse it. */
+export class OutOfDate extends Error {}
 
 function tryCertificate(certFile: string, keyFile: string, problems: string[]): void {
   const read = (name: string, file: string): Buffer | undefined => {
@@ -287,9 +298,11 @@ function tryCertificate(certFile: string, keyFile: string, problems: string[]): 
     checkCertificate(cert, key);
   } catch (error) {
     const { message } = error as Error;
-    problems.push(
-      `TLS_CERT_FILE and TLS_KEY_FILE must be a certificate and the key that belongs to it, both PEM (${message})`,
-    );
+    if (error instanceof OutOfDate) problems.push(`TLS_CERT_FILE is ${certFile}: ${message}`);
+    else
+      problems.push(
+        `TLS_CERT_FILE and TLS_KEY_FILE must be a certificate and the key that belongs to it, both PEM (${message})`,
+      );
   }
 }
 

@@ -212,11 +212,13 @@ export class RequestError extends Error {
       details?: readonly Detail[];
       headers?: Record<string, string>;
       message?: string;
+      /** More exact than the problem of the code; what to do is the same. */
+      problem?: string;
       cause?: unknown;
     } = {},
   ) {
     const [status, problem, remedy] = table[code];
-    super(options.message ?? `${problem}; ${remedy}.`, { cause: options.cause });
+    super(options.message ?? `${options.problem ?? problem}; ${remedy}.`, { cause: options.cause });
     this.code = code;
     this.status = status;
     this.permission = options.permission;

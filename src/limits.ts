@@ -28,6 +28,9 @@ export const limits = {
   stopTurnMs: 0.2,
   stopTurnWaitMs: 3_000,
   certificateIntervalMs: 2_000,
+  /** A certificate expires soon if it has less time left than this, or than this part of its lifetime. */
+  certificateSoonMs: 14 * 24 * 3_600_000,
+  certificateSoonPart: 0.25,
   /** The most memory that a streamed answer takes, and how much is reserved for it. */
   streamedAnswerBytes: 4 * 1024 * 1024,
   /** A smaller answer fits into the kernel's socket buffer, whether or not the client reads it. */
@@ -76,7 +79,11 @@ export const limits = {
   /** What its readers of changes can hold besides. */
   readersConnectionShareMax: 0.3,
   connectionsWaitingMax: 10_000,
-  connectionWaitMs: 10_000,
+  /** Together less than the 10 seconds within which an upload that waits is answered. */
+  connectionWaitMs: 9_000,
+  /** How long a transaction of a request may wait for a lock, less what it has waited for its connection. */
+  lockWaitMs: 9_000,
+  lockWaitMsMin: 500,
   /** Half a second less than is promised. */
   readinessTimeoutMs: 1_500,
   readinessReusedMs: 1_000,
@@ -84,6 +91,11 @@ export const limits = {
   metricsReadyMs: 500,
   /** A process is not ready when writing has stalled for this long; the promise is 10 seconds. */
   stalledMs: 8_000,
+  /** Nor when writes of this many organisations have failed within this time, because of the server, and none has succeeded. */
+  failedOrganisationsMin: 2,
+  serverFailuresMs: 10_000,
+  /** Rows that readiness has PostgreSQL write to a temporary file, to see whether its disk is full. */
+  probeRows: 50_000,
   batchAttemptsMax: 10,
 
   // Records: reading back

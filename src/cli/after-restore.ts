@@ -2,10 +2,19 @@
 
 import { readFile } from 'node:fs/promises';
 import { parseArgs } from 'node:util';
-import { confirmRestore, reachesBack, repeatActs, revokeAllKeys } from '../operator/after-restore.ts';
+import {
+  confirmRestore,
+  listLimited,
+  reachesBack,
+  repeatActs,
+  revokeAllKeys,
+} from '../operator/after-restore.ts';
 import type { AuditEntry } from '../operator/audit-log.ts';
+import { type OrganisationLimit, organisationLimits } from '../operator/rules.ts';
+import type { Pool } from '../postgres/pool.ts';
 import { commandError } from './help.ts';
 import { operator } from './operator.ts';
+import { flagOf } from './organisations.ts';
 import { withPool } from './with-pool.ts';
 
 /** Reopens a restored database after it has revoked again the keys that were revoked since the restored moment. */
@@ -31,6 +40,7 @@ export async function run(args: string[]): Promise<void> {
       console.log(
         `Revoked ${keys} keys and ${tokens} admin tokens. Issue new ones with keys issue and tokens issue.`,
       );
+      await printLimited(pool);
     } else {
       const done = await repeatActs(pool, by, entries);
       console.log(
@@ -39,10 +49,30 @@ export async function run(args: string[]): Promise<void> {
       );
       const lost = [...done.lostKeys, ...done.lostTokens.map((name) => `the admin token ${name}`)];
       if (lost.length > 0) console.log(`Lost with the restore, to be issued anew: ${lost.join(', ')}`);
+      const { lostLimits } = done;
+      if (lostLimits.size > 0) console.log('Limits that were lost with the restore, to be set again:');
+      for (const [slug, limits] of lostLimits) console.log(limitCommand(slug, limits));
     }
     await confirmRestore(pool, by);
   });
   console.log('The database gives out keys again.');
+}
+
+/** Without the audit log, nobody knows which limits were lost. */
+async function printLimited(pool: Pool): Promise<void> {
+  console.log(
+    'Limits that were set after the restored moment are lost. The organisations with limits of their own now:',
+  );
+  const limited = await listLimited(pool);
+  for (const { slug, ...own } of limited) console.log(limitCommand(String(slug), own));
+  if (limited.length === 0) console.log('  none');
+}
+
+function limitCommand(slug: string, own: Readonly<Record<string, unknown>>): string {
+  const flags = (Object.keys(organisationLimits) as OrganisationLimit[])
+    .filter((name) => name in own)
+    .map((name) => `--${flagOf(name)} ${own[name] ?? 'default'}`);
+  return `  intake-server organisations limit ${slug} ${flags.join(' ')}`;
 }
 
 async function readEntries(file: string): Promise<AuditEntry[]> {

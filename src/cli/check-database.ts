@@ -1,7 +1,7 @@
 import { mayAdminister, mayServe, roleSettings, surplusRights } from '../operator/roles.ts';
 import { isRefusedLogin, isUnavailable, type Pool } from '../postgres/pool.ts';
 import { schemaState } from '../postgres/schema-state.ts';
-import { grantOf, type Target } from './explain-database.ts';
+import { otherLogin, type Target } from './explain-database.ts';
 import { commandError } from './help.ts';
 
 /**
@@ -38,7 +38,9 @@ function mayComeBack(error: unknown): boolean {
 
 async function refuseOtherRole(target: Target, may: () => Promise<boolean>): Promise<void> {
   if (!(await may()))
-    throw commandError(`the login in ${target.setting} is no member of ${target.role}; ${grantOf(target)}`);
+    throw commandError(
+      `the login in ${target.setting} is not a member of ${target.role}; ${otherLogin(target)}`,
+    );
 }
 
 /**

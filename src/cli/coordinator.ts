@@ -24,7 +24,7 @@ export async function onCoordinator<T>(
   // A statement under way reports that its connection broke; without a listener the error would also end the process.
   client.on('error', () => {});
   try {
-    return await explaining({ setting: 'DATABASE_URL', url: databaseUrl }, async () => {
+    return await explaining({ setting: 'DATABASE_URL', url: databaseUrl, command }, async () => {
       await client.connect();
       return work(client).catch((error: unknown) => {
         throw explainLoss(error, client);

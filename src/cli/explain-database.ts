@@ -7,9 +7,14 @@ export interface Target {
   /** The setting that has its address. */
   readonly setting: 'DATABASE_URL' | 'ADMIN_DATABASE_URL';
   readonly url: string;
-  /** The role that the login must be a member of; undefined for migrate, which runs as the owner. */
-  readonly role?: 'intake_serve' | 'intake_admin';
+  /** The role that the login must be a member of; undefined for a command that runs as the owner. */
+  readonly role?: keyof typeof loginOf;
+  /** The command that runs as the owner; migrate unless given. */
+  readonly command?: string;
 }
+
+/** The login in docs/operating.md that is a member of each role. */
+const loginOf = { intake_serve: 'intake_app', intake_admin: 'intake_ops' } as const;
 
 /** Runs it; turns a database error that an operator can fix into one sentence that says how. */
 export async function explaining<T>(target: Target, run: () => Promise<T>): Promise<T> {
@@ -39,6 +44,11 @@ export function explainDatabase(error: unknown, target: Target): string | undefi
     );
   if (/^unsupported startup parameter/.test(message)) return explainPooler(target);
   if (code === '28P01') return `${server} refuses the user or the password; check both in ${setting}`;
+  if (/pg_hba\.conf/.test(message))
+    return (
+      `${server} takes no connection of this user from this machine: ${message}; check user, host and sslmode in ${setting}, ` +
+      'and pg_hba.conf of PostgreSQL'
+    );
   if (code.startsWith('28')) return `${server} refuses the login: ${message}; check the user in ${setting}`;
   if (code === '3D000')
     return `${server} has no database "${database}"; create it, or correct the name at the end of ${setting}`;
@@ -61,8 +71,11 @@ function explainPooler({ setting, role }: Target): string {
 }
 
 function explainRights(message: string, target: Target): string {
-  const { setting, role } = target;
-  const remedy = role === undefined ? 'run migrate as the owner of the tables' : grantOf(target);
+  const { setting, role, command = 'migrate' } = target;
+  const remedy =
+    role === undefined
+      ? `run ${command} as the owner of the tables, whose address ${setting} should have`
+      : otherLogin(target);
   return `the login in ${setting} may not do this: ${message}; ${remedy}`;
 }
 
@@ -74,18 +87,27 @@ function explainAway(error: unknown, { setting }: Target, server: string, host: 
   // PgBouncer's code for an unknown login or database.
   if (code === '08P01') return `${server} refuses the connection: ${message}; check ${setting}`;
   // A message of Citus. To move a shard, the coordinator logs in on every node, including itself.
+  if (message.startsWith('connection to the remote node') && workerAway.test(message))
+    return `${server} cannot reach a node of its cluster: ${message.replace(/\s+/g, ' ')}; check that the node is up`;
   if (message.startsWith('connection to the remote node'))
     return (
-      `${server} cannot log in on a node of its cluster: ${message.split('\n')[0]}; check that the node is up and lets the ` +
+      `${server} cannot log in on a node of its cluster: ${message.split('\n')[0]}; check that the node lets the ` +
       `user in ${setting} in (pg_hba.conf, .pgpass or pg_dist_authinfo)`
     );
   if (error instanceof pg.DatabaseError) return `${server} cannot be used now: ${message}; try again later`;
   return `${server} cannot be reached (${code ?? message}); check that it is running, and host and port in ${setting}`;
 }
 
-/** The statement that makes the login a member of its role. */
-export function grantOf({ url, role }: Target): string {
+const workerAway = /connection refused|timeout|timed out|could not translate|no route to host|unreachable/i;
+
+/**
+ * What to do if the login lacks the role: most likely another login was meant. A hint to grant the role would give rights to a
+ * login that should not have them.
+ */
+export function otherLogin({ url, setting, role = 'intake_admin' }: Target): string {
   const { user = '' } = new pg.Client({ connectionString: url });
-  const login = /^[a-z_][a-z0-9_]*$/.test(user) ? user : pg.escapeIdentifier(user);
-  return `let a superuser run: grant ${role} to ${login}`;
+  return (
+    `"${user}" is probably not the login you meant: set ${setting} to one that is a member of ${role}, such as ${loginOf[role]}. ` +
+    'docs/operating.md, "Missing roles, memberships and rights", says more'
+  );
 }

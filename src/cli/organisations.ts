@@ -71,7 +71,7 @@ async function suspend(args: string[], action: 'suspend' | 'resume'): Promise<vo
 }
 
 /** The flag of a limit: `--requests-per-second` for `requests_per_second_max`. */
-const flagOf = (name: OrganisationLimit) => name.replace(/_max$/, '').replaceAll('_', '-');
+export const flagOf = (name: OrganisationLimit) => name.replace(/_max$/, '').replaceAll('_', '-');
 const limitNames = Object.keys(organisationLimits) as OrganisationLimit[];
 
 async function limit(args: string[]): Promise<void> {

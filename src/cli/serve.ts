@@ -4,7 +4,7 @@ import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promi
 import type { FastifyBaseLogger, FastifyInstance, FastifyListenOptions } from 'fastify';
 import { type AdminConfig, type Config, isLoopback, readConfig } from '../config.ts';
 import { buildAdminApp, buildApp } from '../http/app.ts';
-import { Certificate } from '../http/certificate.ts';
+import { Certificate, logged } from '../http/certificate.ts';
 import { serveMetrics } from '../http/metrics-server.ts';
 import { version } from '../http/openapi.ts';
 import type { Parts } from '../http/operation.ts';
@@ -108,7 +108,7 @@ async function start(
   const reachability = new Reachability(config.databaseUrl, tellOfDatabase(log));
   if (away !== undefined) reachability.failed('keys', away);
   const maintenance = startBackground(config, parts, reachability, log, onStop);
-  const stopWatching = certificate?.watch((error) => tellOfCertificate(app, error));
+  const stopWatching = certificate?.watch(logged(app.log));
   onStop(() => stopWatching?.());
   const admin = config.admin
     ? await startAdmin(config, config.admin, parts.cursors, certificate, onStop)
@@ -321,11 +321,6 @@ function tellOfRedis(log: FastifyBaseLogger | undefined, isThere: boolean, error
       { err: error },
       'Redis cannot be reached: until it can, each process counts its limits by itself',
     );
-}
-
-function tellOfCertificate(app: FastifyInstance, error: unknown): void {
-  if (error === undefined) app.log.info('the certificate was replaced; new connections get the new one');
-  else app.log.error({ err: error }, 'the new certificate cannot be used; the old one stays');
 }
 
 /** The maximum of connections of this process to PostgreSQL, by purpose. */

@@ -2,12 +2,23 @@ import { X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import type { Server } from 'node:tls';
-import { type Config, checkCertificate } from '../config.ts';
+import type { FastifyBaseLogger } from 'fastify';
+import { type Config, checkCertificate, OutOfDate } from '../config.ts';
 import { limits } from '../limits.ts';
 
 interface Pair {
   readonly cert: Buffer;
   readonly key: Buffer;
+}
+
+type Age = 'expires soon' | 'expired';
+
+export interface CertificateEvents {
+  replaced(): void;
+  /** The new files cannot be used. Called once for each reason. */
+  refused(error: unknown): void;
+  /** Called once for each certificate and age. */
+  aged(age: Age, expires: Date): void;
 }
 
 /**
@@ -21,6 +32,7 @@ export class Certificate {
   /** The last pair that was read, valid or not, so that the same pair is neither tried nor reported twice. */
   #seen: Pair;
   #told = '';
+  #age: Age | 'valid' = 'valid';
 
   constructor(files: NonNullable<Config['tls']>) {
     this.#files = files;
@@ -41,27 +53,67 @@ export class Certificate {
     this.#servers.push(server);
   }
 
-  /** Calls `onChange` for each new pair, with an error if it cannot be used. Returns a function that stops watching. */
-  watch(onChange: (error?: unknown) => void): () => void {
-    const timer = setInterval(() => void this.#look(onChange), limits.certificateIntervalMs);
+  /** Returns a function that stops watching. */
+  watch(events: CertificateEvents): () => void {
+    const look = async () => {
+      await this.#look(events);
+      this.#lookAtAge(events);
+    };
+    this.#lookAtAge(events);
+    const timer = setInterval(() => void look(), limits.certificateIntervalMs);
     return () => clearInterval(timer);
   }
 
-  async #look(onChange: (error?: unknown) => void): Promise<void> {
+  async #look({ replaced, refused }: CertificateEvents): Promise<void> {
     try {
       const { certFile, keyFile } = this.#files;
       const [cert, key] = await Promise.all([readFile(certFile), readFile(keyFile)]);
       if (cert.equals(this.#seen.cert) && key.equals(this.#seen.key)) return;
-      this.#seen = { cert, key };
-      checkCertificate(cert, key);
-      for (const server of this.#servers) server.setSecureContext(this.#seen);
-      this.#pair = this.#seen;
+      const pair = { cert, key };
+      try {
+        checkCertificate(cert, key);
+      } catch (error) {
+        // One that is not valid yet will be.
+        if (!(error instanceof OutOfDate)) this.#seen = pair;
+        throw error;
+      }
+      this.#seen = pair;
+      for (const server of this.#servers) server.setSecureContext(pair);
+      this.#pair = pair;
       this.#told = '';
-      onChange();
+      this.#age = 'valid';
+      replaced();
     } catch (error) {
       const { message } = error as Error;
-      if (message !== this.#told) onChange(error);
+      if (message !== this.#told) refused(error);
       this.#told = message;
     }
   }
+
+  #lookAtAge({ aged }: CertificateEvents): void {
+    const { validFromDate: from, validToDate: to } = new X509Certificate(this.#pair.cert);
+    const lifeMs = to.getTime() - from.getTime();
+    const soonMs = Math.min(limits.certificateSoonMs, limits.certificateSoonPart * lifeMs);
+    const leftMs = to.getTime() - Date.now();
+    const age = leftMs <= 0 ? 'expired' : leftMs < soonMs ? 'expires soon' : 'valid';
+    if (age !== this.#age && age !== 'valid') aged(age, to);
+    this.#age = age;
+  }
+}
+
+/** Logs what happens to the certificate. */
+export function logged(log: FastifyBaseLogger): CertificateEvents {
+  return {
+    replaced: () => log.info('the certificate was replaced; new connections get the new one'),
+    refused: (error) => log.error({ err: error }, 'the new certificate cannot be used; the old one stays'),
+    aged(age, expires) {
+      const line = { expires: expires.toISOString() };
+      if (age === 'expired')
+        log.error(
+          line,
+          'the TLS certificate has expired, and clients refuse it; replace TLS_CERT_FILE and TLS_KEY_FILE',
+        );
+      else log.warn(line, 'the TLS certificate expires soon; replace TLS_CERT_FILE and TLS_KEY_FILE');
+    },
+  };
 }

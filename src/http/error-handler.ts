@@ -4,7 +4,7 @@ import type { Socket } from 'node:net';
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
 import { RequestError, type RequestErrorCode } from '../errors.ts';
 import { causeOf } from '../postgres/loggable-error.ts';
-import { isUnavailable } from '../postgres/pool.ts';
+import { isDiskFull, isLockTimeout, isUnavailable } from '../postgres/pool.ts';
 import { CommitUnconfirmed } from '../postgres/transactions.ts';
 
 /** Our codes for errors of Fastify and its plugins. Their other client errors become `malformed_request`. */
@@ -18,14 +18,22 @@ const frameworkCodes: Readonly<Record<string, RequestErrorCode>> = {
 /** Turns anything thrown into the one error shape that clients see. */
 function asRequestError(error: unknown, request: FastifyRequest): RequestError {
   if (error instanceof RequestError) return error;
-  if (isUnavailable(error)) return new RequestError('database_unavailable', { cause: error });
+  if (isUnavailable(error)) return unavailable(error);
   // A read may commit too: it numbers the changes that it finds. Whether that was done does not matter to the client.
-  if (error instanceof CommitUnconfirmed && !stores(request))
-    return new RequestError('database_unavailable', { cause: error.cause });
+  if (error instanceof CommitUnconfirmed && !stores(request)) return unavailable(error.cause);
   const { code, statusCode = 500 } = error as Partial<FastifyError>;
   const known = frameworkCodes[code ?? ''];
   if (known) return new RequestError(known, { cause: error });
   return new RequestError(statusCode < 500 ? 'malformed_request' : 'internal', { cause: error });
+}
+
+function unavailable(cause: unknown): RequestError {
+  const problem = isDiskFull(cause)
+    ? 'The disk of the database is full, and the operator has to make room'
+    : isLockTimeout(cause)
+      ? 'The database is held up by another session'
+      : undefined;
+  return new RequestError('database_unavailable', { ...(problem && { problem }), cause });
 }
 
 export function handleError(error: unknown, request: FastifyRequest, reply: FastifyReply): void {

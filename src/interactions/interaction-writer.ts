@@ -142,7 +142,8 @@ export class InteractionWriter {
 
   async #writeGroups(node: string | undefined, groups: readonly Group[]): Promise<void> {
     try {
-      const written = await this.stallWatch.run(() => this.#store(node, groups));
+      const affected = node === undefined ? groups.map(({ organisationId }) => organisationId) : [];
+      const written = await this.stallWatch.run(affected, () => this.#store(node, groups));
       for (const { waiting } of groups)
         for (const { added, resolve } of waiting) resolve(written.has(added.interactionId));
     } catch (error) {
@@ -205,9 +206,10 @@ export class InteractionWriter {
   }
 }
 
-/** The database may be gone, and with it what was known of it. */
+/** The database may be gone, and with it what was known of it. Not so if somebody else is claiming a key. */
 function isDatabaseFault(error: unknown): boolean {
-  return error instanceof CommitUnconfirmed || isUnavailable(error);
+  const isClaimed = (error as { code?: unknown }).code === '55P03';
+  return error instanceof CommitUnconfirmed || (isUnavailable(error) && !isClaimed);
 }
 
 /** What to retry alone: each organisation, then each row. Empty if there was one row only. */

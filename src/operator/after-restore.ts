@@ -1,4 +1,5 @@
 import { endApiKeyAfter, findListedKey } from '../keys/api-keys.ts';
+import { limits } from '../limits.ts';
 import type { Client, Pool } from '../postgres/pool.ts';
 import { inTransaction } from '../postgres/transactions.ts';
 import { changeOrganisation, type Operator, revokeKey } from './acts.ts';
@@ -12,6 +13,8 @@ export interface Repeated {
   /** Keys and tokens issued after the restored moment: they cannot be recovered. */
   readonly lostKeys: readonly string[];
   readonly lostTokens: readonly string[];
+  /** Limits set after the restored moment, by organisation: they are lost with the restore. */
+  readonly lostLimits: ReadonlyMap<string, Readonly<Record<string, unknown>>>;
 }
 
 /**
@@ -23,6 +26,8 @@ export async function repeatActs(
   by: Operator,
   entries: readonly AuditEntry[],
 ): Promise<Repeated> {
+  // First: what follows adds entries, under ids that the old log has too.
+  const lostLimits = await limitsLost(pool, entries);
   let [revokedKeys, revokedTokens] = [0, 0];
   const lostKeys: string[] = [];
   const lostTokens: string[] = [];
@@ -46,7 +51,7 @@ export async function repeatActs(
   for (const [slug, isSuspended] of suspended)
     await changeOrganisation(pool, by, slug, { suspended: isSuspended });
   const suspendedOrganisations = [...suspended.values()].filter(Boolean).length;
-  return { revokedKeys, revokedTokens, suspendedOrganisations, lostKeys, lostTokens };
+  return { revokedKeys, revokedTokens, suspendedOrganisations, lostKeys, lostTokens, lostLimits };
 }
 
 /**
@@ -61,6 +66,33 @@ export async function reachesBack(pool: Pool, entries: readonly AuditEntry[]): P
     [audit_id, act],
   );
   return rows[0]?.reaches ?? false;
+}
+
+async function limitsLost(pool: Pool, entries: readonly AuditEntry[]): Promise<Repeated['lostLimits']> {
+  const set = entries.filter(({ act }) => act === 'organisation.limit');
+  const { rows } = await pool.query<{ audit_id: string }>(
+    `select audit_id from audit_log where act = 'organisation.limit' and audit_id = any($1::bigint[])`,
+    [set.map(({ audit_id }) => audit_id)],
+  );
+  const kept = new Set(rows.map(({ audit_id }) => String(audit_id)));
+  const lost = new Map<string, Readonly<Record<string, unknown>>>();
+  // The newest value is the last.
+  for (const { audit_id, organisation, details } of set.toReversed())
+    if (organisation !== null && !kept.has(String(audit_id)))
+      lost.set(organisation, { ...lost.get(organisation), ...details });
+  return lost;
+}
+
+/** Organisations with limits of their own. */
+export async function listLimited(pool: Pool): Promise<Record<string, unknown>[]> {
+  const { rows } = await pool.query<Record<string, unknown>>(
+    `select slug, requests_per_second_max, interactions_per_second_max, records_per_second_max, bytes_in_flight_max
+     from organisations
+     where num_nonnulls(requests_per_second_max, interactions_per_second_max, records_per_second_max, bytes_in_flight_max) > 0
+     order by slug limit $1`,
+    [limits.listedPerPageMax],
+  );
+  return rows;
 }
 
 async function isThere(pool: Pool, keyId: string): Promise<boolean> {

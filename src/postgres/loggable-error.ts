@@ -1,5 +1,5 @@
 import pg from 'pg';
-import { isUnavailable, workerNamedIn } from './pool.ts';
+import { isDiskFull, isUnavailable, workerNamedIn } from './pool.ts';
 
 export interface LoggedError {
   readonly [key: string]: unknown;
@@ -19,7 +19,7 @@ export function serializeError(error: Error): LoggedError {
     const { code, table, column, constraint, routine } = error;
     const worker = workerNamedIn(error);
     const names = { table, column, constraint, routine, worker };
-    return { type: 'DatabaseError', message: `SQLSTATE ${code}`, ...names, stack };
+    return { type: 'DatabaseError', message: withMeaning(`SQLSTATE ${code}`, error), ...names, stack };
   }
   const { code } = error as { code?: string };
   const cause = error.cause instanceof Error ? serializeError(error.cause) : undefined;
@@ -34,7 +34,34 @@ export function causeOf(error: unknown): string {
   if (code === 'IN001') return message;
   if (!(error instanceof pg.DatabaseError)) return code ?? message;
   const worker = workerNamedIn(error);
-  return worker === undefined ? `SQLSTATE ${code}` : `SQLSTATE ${code} of the worker ${worker}`;
+  return withMeaning(
+    worker === undefined ? `SQLSTATE ${code}` : `SQLSTATE ${code} of the worker ${worker}`,
+    error,
+  );
+}
+
+function withMeaning(text: string, error: unknown): string {
+  const meaning = meaningOf(error);
+  return meaning === undefined ? text : `${text}: ${meaning}`;
+}
+
+const diskFull = "PostgreSQL's disk is full; free space on it or grow its volume";
+
+/** What codes mean that say nothing to most people, and what the operator does. */
+const meanings: Readonly<Record<string, string>> = {
+  '25006': 'PostgreSQL is read-only, like a standby; point DATABASE_URL at the primary',
+  '53200': 'PostgreSQL is out of memory; give its machine more, or lower its work_mem or max_connections',
+  '53300': 'PostgreSQL has no connection left; raise max_connections, or put PgBouncer in front',
+  '55P03': 'another session holds a lock',
+  '57P01': 'PostgreSQL is stopping, or an administrator ended the connection',
+  '57P02': 'PostgreSQL has crashed and restarts',
+  '57P03': 'PostgreSQL is starting or stopping',
+  '58030': "PostgreSQL's disk reports an error; check the disk",
+};
+
+export function meaningOf(error: unknown): string | undefined {
+  if (isDiskFull(error)) return diskFull;
+  return error instanceof pg.DatabaseError ? meanings[error.code ?? ''] : undefined;
 }
 
 function framesOf(error: Error): string {

@@ -4,6 +4,7 @@ import {
   MigrationRefused,
   migrationsTable,
   noteChecksums,
+  numberOf,
   readChecksums,
   refuseChanged,
 } from './migration-checksums.ts';
@@ -43,6 +44,7 @@ export async function migrate(
     });
     const missingRoles = await inTransaction(pool, async (client: Client) => {
       await noteChecksums(client, checksums);
+      if (run.some(({ name }) => numberOf(name) === 1)) await noteNew(client);
       return grantRoles(client);
     });
     return { applied: run.map((migration) => migration.name), missingRoles };
@@ -51,10 +53,27 @@ export async function migrate(
   }
 }
 
+/**
+ * A database that was just made has no keys of an earlier time, although the settings of its server may still name the target of a
+ * restore.
+ */
+async function noteNew(client: Client): Promise<void> {
+  await client.query(
+    `insert into restores (target) select recovery_target() where recovery_target() is not null
+     on conflict do nothing`,
+  );
+}
+
 /** Migrations alter tables, which needs their owner, and create a schema, which needs a right on the database. */
 async function refuseOtherLogin(pool: Pool): Promise<void> {
-  const { rows } = await pool.query<{ login: string; database: string; owner: string | null; may: boolean }>(
-    `select quote_ident(current_user) as login, quote_ident(current_database()) as database,
+  const { rows } = await pool.query<{
+    login: string;
+    database_owner: string;
+    owner: string | null;
+    may: boolean;
+  }>(
+    `select quote_ident(current_user) as login,
+       (select quote_ident(pg_get_userbyid(datdba)) from pg_database where datname = current_database()) as database_owner,
        quote_ident(pg_get_userbyid(c.relowner)) as owner,
        coalesce(pg_has_role(c.relowner, 'usage'), has_schema_privilege('public', 'create')
          and has_database_privilege(current_database(), 'create')) as may
@@ -65,8 +84,8 @@ async function refuseOtherLogin(pool: Pool): Promise<void> {
   if (!row || row.may) return;
   throw new MigrationRefused(
     row.owner === null
-      ? `the login ${row.login} may not create tables in this database; run migrate as the owner of the database, or let ` +
-          `the owner run: grant create on schema public to ${row.login}; grant create on database ${row.database} to ${row.login}`
+      ? `the login ${row.login} may not create tables in this database; run migrate as the owner of the database, ` +
+          row.database_owner
       : `the login ${row.login} does not own the tables; run migrate as their owner, ${row.owner}`,
   );
 }

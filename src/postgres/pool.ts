@@ -4,7 +4,10 @@ import { limits } from '../limits.ts';
 import { type StatementEvents, timeStatements } from './timed-statements.ts';
 import { UnnamedClient } from './unnamed-client.ts';
 
-export type Client = pg.PoolClient;
+export type Client = pg.PoolClient & {
+  /** How long a transaction may wait for a lock; undefined if only the statement timeout bounds it. */
+  lockWaitMs?: number;
+};
 /** Anything that can run statements. */
 export type Pool = Pick<pg.Pool, 'connect' | 'query'>;
 /** A pool that its creator closes. */
@@ -115,6 +118,7 @@ const unavailableStates = new Set([
   '57P02', // crashed
   '57P03', // still starting
   '3D000', // the database does not exist (yet)
+  '55P03', // a lock was not acquired in time
   'IN001', // our own: restored, and not confirmed yet; see keys_can_be_trusted in migrations/0001_organisations-and-keys.sql
 ]);
 
@@ -131,6 +135,7 @@ export function isUnavailable(error: unknown): boolean {
     return (
       unavailableStates.has(error.code ?? '') ||
       unavailableClasses.has(error.code?.slice(0, 2) ?? '') ||
+      endsSession(error) ||
       isWorkerLost(error)
     );
   }
@@ -144,9 +149,27 @@ export function isUnavailable(error: unknown): boolean {
   );
 }
 
-/** True if PostgreSQL answered that it does not know the user, the password or the database. */
+/** True if the error is an answer of PostgreSQL, so it can be reached. */
+export function isAnswered(error: unknown): boolean {
+  return error instanceof pg.DatabaseError;
+}
+
+/** PostgreSQL could not begin the session, or has ended it. Such errors may have any code, also XX000. */
+function endsSession({ severity }: pg.DatabaseError): boolean {
+  return severity === 'FATAL' || severity === 'PANIC';
+}
+
+/** True if PostgreSQL refuses this user, password or database: it will not change without the operator. */
 export function isRefusedLogin(error: unknown): boolean {
-  return error instanceof pg.DatabaseError && /^(28|3D000)/.test(error.code ?? '');
+  return error instanceof pg.DatabaseError && /^(28|3D000|42)/.test(error.code ?? '');
+}
+
+/** True if PostgreSQL has no room to write. A new session then fails while it writes a cache, without the code for that. */
+export function isDiskFull(error: unknown): boolean {
+  if (!(error instanceof pg.DatabaseError)) return false;
+  return (
+    error.code === '53100' || (error.code === 'XX000' && /^could not write init file/.test(error.message))
+  );
 }
 
 /**
@@ -157,17 +180,24 @@ export function leavesOutcomeOpen(error: unknown): boolean {
   if (!(error instanceof pg.DatabaseError)) return true;
   const { isRolledBack } = error as { isRolledBack?: boolean };
   if (isRolledBack || workerNotConnected.test(error.message)) return false;
-  return /^(57P|08)/.test(error.code ?? '') || (isWorkerLost(error) && !lostBeforeCommit.test(error.message));
+  if (/^(57P|08)/.test(error.code ?? '') || endsSession(error)) return true;
+  return isWorkerLost(error) && !lostBeforeCommit.test(error.message);
 }
 
-/** Citus has no SQLSTATE for a worker lost in a transaction: it reports libpq's text, or one of these. */
+/**
+ * Citus has no SQLSTATE for a worker lost in a transaction, or for its own server that stops: it reports libpq's text,
+ * or one of these.
+ */
 function isWorkerLost({ code, message }: pg.DatabaseError): boolean {
   return code === 'XX000' && workerLost.test(message);
 }
 
 /** Citus reports the last one if a worker was told to commit and did not answer. */
 const workerLost =
-  /^(server closed the connection|connection not open|no connection to the server|could not (send data to|receive data from) server|SSL |failure on connection marked as essential|could not commit transaction for shard)/;
+  /^(FATAL: +)?(server closed the connection|terminating connection|the database system is|postmaster was shut down|connection not open|no connection to the server|could not (send data to|receive data from) server|SSL |failure on connection marked as essential|could not commit transaction for shard)/;
+
+/** The coordinator reports this about itself. */
+const coordinatorLost = /^postmaster was shut down/;
 
 /** Citus reports this before it tells any worker to commit. */
 const lostBeforeCommit = /^failure on connection marked as essential/;
@@ -188,7 +218,8 @@ const workerName =
 
 /** True if a coordinator answers that it has lost a worker, so the coordinator itself can be used. */
 export function isLossOfWorker(error: unknown): boolean {
-  return error instanceof pg.DatabaseError && (workerNamedIn(error) !== undefined || isWorkerLost(error));
+  if (!(error instanceof pg.DatabaseError) || coordinatorLost.test(error.message)) return false;
+  return workerNamedIn(error) !== undefined || isWorkerLost(error);
 }
 
 /** Marks an error after which COMMIT was answered with ROLLBACK: nothing is stored, whatever the error says. */

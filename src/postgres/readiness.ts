@@ -3,6 +3,7 @@ import pg from 'pg';
 import type { DatabaseConfig } from '../config.ts';
 import { limits } from '../limits.ts';
 import { migrationNames } from './migration-checksums.ts';
+import { isDiskFull } from './pool.ts';
 import { migrationsFolder, type SchemaState, schemaState } from './schema-state.ts';
 import { type Stalling, StallWatch } from './stall-watch.ts';
 
@@ -21,6 +22,12 @@ const blockedQuestion = `
         and right(c.relname, 10) < to_char((now() at time zone 'UTC') -
           case when c.relname ~ 'receipt' then interval '6 days' else interval '0' end, 'YYYY_MM_DD'))
   ) as blocked`;
+
+/**
+ * Fails if PostgreSQL has no room for a temporary file of about a megabyte: it writes the series to one, since it exceeds
+ * work_mem. Nothing is left behind.
+ */
+const spaceQuestion = `set local work_mem = '64kB'; select count(*) from generate_series(1, ${limits.probeRows})`;
 
 interface Said {
   readonly schema: SchemaState;
@@ -74,10 +81,18 @@ export class Readiness {
     try {
       const stalled = await this.stalled();
       const state = await this.schemaState();
+      if ((await this.serverFailure()) !== undefined) return false;
       return stalled.length === 0 && state !== 'behind' && state !== 'ahead';
     } catch {
       return false;
     }
+  }
+
+  /** The error with which the server fails the writes of several organisations, or all that are under way. */
+  async serverFailure(): Promise<unknown> {
+    await this.#answer();
+    const watches = this.#watches.filter(({ stalledMs }) => stalledMs > limits.stalledMs);
+    return this.#failing() ?? watches.map(({ cause }) => cause).find((cause) => cause !== undefined);
   }
 
   /** How long each part has stalled, including those below the limit. */
@@ -85,9 +100,16 @@ export class Readiness {
     return Object.fromEntries(Object.entries(this.#parts).map(([part, { stalledMs }]) => [part, stalledMs]));
   }
 
+  get #watches(): StallWatch[] {
+    return Object.values(this.#parts).filter((part) => part instanceof StallWatch);
+  }
+
   #givenUp(): StallWatch[] {
-    const watches = Object.values(this.#parts).filter((part) => part instanceof StallWatch);
-    return watches.filter((watch) => watch.hasGivenUp);
+    return this.#watches.filter((watch) => watch.hasGivenUp);
+  }
+
+  #failing(): unknown {
+    return this.#watches.map(({ failures }) => failures.error).find((error) => error !== undefined);
   }
 
   #answer(): Promise<Said> {
@@ -110,6 +132,9 @@ export class Readiness {
 
   async #ask(): Promise<Said> {
     this.#expected ??= await migrationNames(migrationsFolder);
+    const isSuspected = this.#watches.some(({ failures }) => failures.isSuspected);
+    // An old connection would not show that new ones fail.
+    if (isSuspected) this.#drop();
     const kept = this.#take();
     const client = kept ?? this.#newClient();
     // Fails whatever it waits for (DNS, connection, login, answer), and drops the connection.
@@ -122,6 +147,7 @@ export class Readiness {
         this.#givenUp().length > 0
           ? await client.query<{ blocked: boolean }>(blockedQuestion)
           : { rows: [{ blocked: null }] };
+      if (isSuspected) await this.#lookForSpace(client);
       this.#keep(client);
       return { schema, isBlocked: rows[0]?.blocked ?? null };
     } catch (error) {
@@ -129,6 +155,15 @@ export class Readiness {
       throw error;
     } finally {
       clearTimeout(timer);
+    }
+  }
+
+  /** A small write may fit where a batch does not, so this needs more room. */
+  async #lookForSpace(client: pg.Client): Promise<void> {
+    try {
+      await client.query(spaceQuestion);
+    } catch (error) {
+      if (isDiskFull(error)) for (const { failures } of this.#watches) failures.confirm(error);
     }
   }
 

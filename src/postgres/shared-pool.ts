@@ -83,9 +83,14 @@ export class SharedPool {
   }
 
   async #connect(who: string, node: string | undefined, max?: number): Promise<Client> {
+    const beganMs = performance.now();
     const endTurn = await this.#beginTurn(who, max);
     try {
       const client = await this.#pools.connect(node);
+      const leftMs = limits.lockWaitMs - (performance.now() - beganMs);
+      // In steps, so that there are few different statements.
+      const steps = Math.floor(leftMs / limits.lockWaitMsMin);
+      client.lockWaitMs = Math.max(1, steps) * limits.lockWaitMsMin;
       const release = client.release.bind(client);
       client.release = (destroy) => {
         release(destroy);

@@ -1,4 +1,5 @@
 import { isUnavailable } from './pool.ts';
+import { ServerFailures, serverErrorOf } from './server-failures.ts';
 
 /** Something that should make progress, and how long it has not. */
 export interface Stalling {
@@ -12,18 +13,24 @@ export interface Stalling {
 export class StallWatch implements Stalling {
   #underWay = 0;
   #movedMs = 0;
-  #hasGivenUp = false;
+  /** The error of a task that was given up, if none has succeeded since. */
+  #givenUp: unknown;
 
-  async run<T>(work: () => Promise<T>): Promise<T> {
-    if (this.#underWay === 0 && !this.#hasGivenUp) this.#movedMs = performance.now();
+  readonly failures = new ServerFailures();
+
+  /** `organisations` are those whose data is written, unless a Citus worker stores it. */
+  async run<T>(organisations: readonly string[], work: () => Promise<T>): Promise<T> {
+    if (this.#underWay === 0 && !this.hasGivenUp) this.#movedMs = performance.now();
     this.#underWay++;
     try {
       const result = await work();
       this.#moved();
+      this.failures.clear();
       return result;
     } catch (error) {
-      if (isGivenUp(error)) this.#hasGivenUp = true;
+      if (isGivenUp(error)) this.#givenUp = error;
       else this.#moved();
+      this.failures.note(organisations, error);
       throw error;
     } finally {
       this.#underWay--;
@@ -31,22 +38,27 @@ export class StallWatch implements Stalling {
   }
 
   get stalledMs(): number {
-    return this.#underWay > 0 || this.#hasGivenUp ? performance.now() - this.#movedMs : 0;
+    return this.#underWay > 0 || this.hasGivenUp ? performance.now() - this.#movedMs : 0;
   }
 
   /** Whether tasks have timed out and none has succeeded since. */
   get hasGivenUp(): boolean {
-    return this.#hasGivenUp;
+    return this.#givenUp !== undefined;
+  }
+
+  /** Why tasks were given up, if the database server is the cause. */
+  get cause(): unknown {
+    return this.hasGivenUp ? serverErrorOf(this.#givenUp) : undefined;
   }
 
   /** Called when nothing is in the way any more. Tasks under way will show by themselves. */
   forgive(): void {
-    if (this.#underWay === 0) this.#hasGivenUp = false;
+    if (this.#underWay === 0) this.#givenUp = undefined;
   }
 
   #moved(): void {
     this.#movedMs = performance.now();
-    this.#hasGivenUp = false;
+    this.#givenUp = undefined;
   }
 }
 

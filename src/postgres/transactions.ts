@@ -24,8 +24,12 @@ export async function inTransaction<T>(
   const last: ((client: Client) => Promise<unknown>)[] = [];
   let result: T;
   try {
-    // Sent together with the first statement of the work; its result is checked before the commit.
-    const begun = client.query(begin);
+    const { lockWaitMs } = client;
+    // Sent together with the first statement of the work; its result is checked before the commit. Not a setting of the
+    // session, because a pooler would not keep it.
+    const begun = client.query(
+      lockWaitMs === undefined ? begin : `${begin}; set local lock_timeout = ${lockWaitMs}`,
+    );
     begun.catch(() => {});
     result = await work(client, (statement) => last.push(statement));
     await begun;

@@ -116,7 +116,7 @@ export class ReportKeeper {
 function isAway(error: unknown): boolean {
   const { code } = error as { code?: unknown };
   if (error instanceof CommitUnconfirmed) return isAway(error.cause);
-  return isUnavailable(error) && !isLossOfWorker(error) && !/^(57014|25P0|53|58)/.test(String(code));
+  return isUnavailable(error) && !isLossOfWorker(error) && !/^(57014|55P03|25P0|53|58)/.test(String(code));
 }
 
 /** Returns a function that tells whether the process is busy: how much CPU it took since the last look, all threads together. */

@@ -15,6 +15,8 @@ import { idOfRow, outcomesOf } from './store/store-batch.ts';
 export interface BatchEvents {
   /** Notices when batches stop finishing. */
   readonly stallWatch: StallWatch;
+  /** Whether a Citus worker stores the organisation's records. */
+  readonly isAtWorker: boolean;
   readonly step: Step;
   readonly onStored: (durationMs: number) => void;
   readonly onError: (error: unknown) => void;
@@ -28,7 +30,7 @@ export async function ingestRequest(
   pool: Pool,
   progress: Progress,
   checkedBatches: readonly CheckedBatch[],
-  { stallWatch, step, onStored, onError }: BatchEvents,
+  { stallWatch, isAtWorker, step, onStored, onError }: BatchEvents,
 ): Promise<readonly WrittenBatch[]> {
   const batches: WrittenBatch[] = [];
   let databaseAway = false;
@@ -37,15 +39,15 @@ export async function ingestRequest(
       if (databaseAway) throw new DatabaseAway();
       const startedMs = performance.now();
       const commit = () => commitBatch(pool, progress, at + 1, checked);
+      const affected = isAtWorker ? [] : [progress.organisationId];
       const attributes = { 'intake.batch': at + 1, 'intake.records': checked.received };
-      batches.push(await step('batch', () => stallWatch.run(commit), attributes));
+      batches.push(await step('batch', () => stallWatch.run(affected, commit), attributes));
       onStored(performance.now() - startedMs);
     } catch (error) {
       const isOpen = error instanceof CommitUnconfirmed;
       if (isOpen || isUnavailable(error)) progress.references.forgetKnown();
       // Nothing is stored yet, so the whole request can fail.
-      if (at === 0 && error instanceof RequestError) throw error;
-      if (at === 0 && isUnavailable(error)) throw new RequestError('database_unavailable', { cause: error });
+      if (at === 0 && (error instanceof RequestError || isUnavailable(error))) throw error;
       databaseAway ||= isUnavailable(error);
       if (!(error instanceof DatabaseAway)) onError(error);
       const problem = isOpen ? outcomeUnknownOf(progress.type) : notStored;

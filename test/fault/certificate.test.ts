@@ -9,10 +9,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { connect } from 'node:tls';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
-import { type Certificate, makeCertificate } from '../support/certificate.ts';
+import { type Certificate, makeCertificate, makeDatedCertificate } from '../support/certificate.ts';
 import { type Exchange, exchange } from '../support/exchange.ts';
 import { expectInTime } from '../support/in-time.ts';
 import { many } from '../support/new-records.ts';
+import { runCommand } from '../support/run-command.ts';
 
 /** A certificate is replaced in a running process, and nobody who uses it notices. */
 
@@ -153,6 +154,75 @@ it('files that are no pair, or none, change nothing until there is a pair again'
     await sleep(2_500);
     expect(await shown()).toBe(second.fingerprint);
   }
+  install(third);
+  await expectShown(third);
+});
+
+const inDays = (days: number) => new Date(Date.now() + days * 86_400_000);
+const dated = (name: string, from: number, to: number) =>
+  makeDatedCertificate(folder, name, inDays(from), inDays(to));
+
+it.each([
+  ['has expired', 'expired', -30, -1, /the certificate expired at \S+; renew it/],
+  ['is not valid yet', 'early', 1, 30, /the certificate is not valid before \S+; use the current one/],
+] as const)(
+  'a certificate that %s is refused at the start, and later the old one stays in use and the log says why',
+  async (_what, name, from, to, reason) => {
+    install(second);
+    await expectShown(second);
+    const refused = dated(name, from, to);
+    const linesBefore = server.log.length;
+    install(refused);
+    const errors = () =>
+      server.log
+        .slice(linesBefore)
+        .map((line) => JSON.parse(line))
+        .filter(({ level }) => level >= 50);
+    await expect.poll(errors).toMatchObject([
+      {
+        msg: 'the new certificate cannot be used; the old one stays',
+        err: { message: expect.stringMatching(reason) },
+      },
+    ]);
+    await sleep(4_500);
+    expect(await shown()).toBe(second.fingerprint);
+    // Once, not every two seconds.
+    expect(errors()).toHaveLength(1);
+    const tls = { TLS_CERT_FILE: refused.certFile, TLS_KEY_FILE: refused.keyFile };
+    const { exitCode, stderr } = await runCommand(['serve'], {
+      DATABASE_URL: server.databaseUrl,
+      PORT: '0',
+      ...tls,
+    });
+    expect(exitCode).toBe(1);
+    expect(stderr).toMatch(new RegExp(`TLS_CERT_FILE is ${refused.certFile}: ${reason.source}`));
+    install(third);
+    await expectShown(third);
+  },
+);
+
+it('a certificate is taken when it becomes valid, and the log warns when it expires soon and when it has expired', async () => {
+  install(third);
+  await expectShown(third);
+  const linesBefore = server.log.length;
+  const at = (seconds: number) => new Date(Date.now() + seconds * 1_000);
+  const brief = makeDatedCertificate(folder, 'brief', at(6), at(18));
+  ca.push(brief.pem);
+  install(brief);
+  const logged = () =>
+    server.log
+      .slice(linesBefore)
+      .map((line) => JSON.parse(line))
+      .filter(({ msg }) => /certificate/.test(msg))
+      .map(({ level, msg }) => `${level} ${msg.split(/[,;]/)[0]}`);
+  await expect
+    .poll(logged, { timeout: 60_000 })
+    .toEqual([
+      '50 the new certificate cannot be used',
+      '30 the certificate was replaced',
+      '40 the TLS certificate expires soon',
+      '50 the TLS certificate has expired',
+    ]);
   install(third);
   await expectShown(third);
 });

@@ -99,6 +99,7 @@ it.skipIf(!isInstalled)(
     await queryDatabase(url, `create role ${servingLogin} login password '${password}' in role intake_serve`);
     await queryDatabase(url, `create role intake_ops login password '${password}' in role intake_admin`);
     await intake(url, 'organisations', 'create', 'acme');
+    await intake(url, 'organisations', 'limit', 'acme', '--bytes-in-flight', '100000000');
     const issue = async () =>
       JSON.parse(await intake(url, 'keys', 'issue', '--organisation', 'acme', '--json'));
     const [stolen, kept] = [await issue(), await issue()];
@@ -138,6 +139,8 @@ it.skipIf(!isInstalled)(
     await intake(url, 'tokens', 'revoke', 'stolen');
     await intake(url, 'tokens', 'issue', 'late');
     const late = await issue();
+    await intake(url, 'organisations', 'limit', 'acme', '--requests-per-second', '7');
+    await intake(url, 'organisations', 'limit', 'acme', '--requests-per-second', '9');
     await queryDatabase(url, 'delete from shops');
     const log = join(folder, 'audit.json');
     writeFileSync(log, await intake(url, 'audit', '--json', '--limit', '10000'));
@@ -184,10 +187,27 @@ it.skipIf(!isInstalled)(
     expect(said).toContain(`to be issued anew: ${late.key_id}, the admin token late\n`);
     const inUse = 'select name from admin_tokens where revoked_at is null';
     expect(await queryDatabase(target, inUse)).toEqual([{ name: 'kept' }]);
+    // Only the limit that was lost, with the value that it had last.
+    expect(said).toContain(
+      'to be set again:\n  intake-server organisations limit acme --requests-per-second 9\n',
+    );
     await expect.poll(() => status('/v1/data', kept)).toBe(200);
     expect(await status('/v1/data', stolen)).toBe(401);
     // A copy that was kept from the feed may hold what was lost.
     expect(await status(`/v1/changes?after=${cursor}`, kept)).toBe(410);
     await expect.poll(() => status('/health/ready')).toBe(200);
+
+    // A new database on a server whose settings still name the target.
+    await queryDatabase(second.url('postgres'), 'create database newer');
+    const newer = second.url('newer');
+    await intake(newer, 'migrate');
+    const fresh = await startBuiltServer({ DATABASE_URL: newer });
+    servers.push(fresh);
+    await expect.poll(async () => (await apiOf(fresh.url).get('/health/ready')).status).toBe(200);
+    // Without the audit log, the limits of now are shown.
+    expect(await intake(asOperator.href, 'after-restore', '--revoke-all-keys')).toContain(
+      'limits of their own now:\n  intake-server organisations limit acme --requests-per-second default ' +
+        '--interactions-per-second default --records-per-second default --bytes-in-flight 100000000\n',
+    );
   },
 );

@@ -93,7 +93,7 @@ async function inScene(env: Record<string, string>, play: (scene: Scene) => Prom
 }
 
 it.concurrent('a process of which nothing ends is not ready until it goes on, and says what is stuck', () =>
-  // Nothing is given up before all of it has stalled, however long that takes.
+  // No read is given up before all of it has stalled, however long that takes. They hold both connections.
   inScene({ DATABASE_CONNECTIONS_MAX: '2', DATABASE_TIMEOUT_MS: '120000' }, async (scene) => {
     const { server, keys, lock, sessionsWaiting } = scene;
     const [one, other] = keys.map((key) => apiOf(server.url, key));
@@ -101,7 +101,7 @@ it.concurrent('a process of which nothing ends is not ready until it goes on, an
     await one?.batch('tags', [tag]);
     await lock('tags, interactions', 'access exclusive');
     const requests = [
-      () => one?.upload('tags', [newTag()]),
+      () => one?.get('/v1/data/tags'),
       () => one?.post('/user-interactions', interactionWith(tag.tag_id)),
       () => other?.get('/v1/data/tags'),
     ];
@@ -110,6 +110,7 @@ it.concurrent('a process of which nothing ends is not ready until it goes on, an
       waiting.push(request());
       await until(sessionsWaiting, (value) => expect(value).toBe(waiting.length));
     }
+    const upload = one?.upload('tags', [newTag()]);
     // Only now: a key that the process does not know, or knows no longer, could not be looked up.
     const release = await lock('api_keys', 'access exclusive');
     await untilUnready(server, 'stalled');
@@ -127,6 +128,41 @@ it.concurrent('a process of which nothing ends is not ready until it goes on, an
     await expectReadyAgain(server);
     const statuses = (await Promise.all(waiting)).map((answer) => answer?.status);
     expect(statuses).toEqual([200, 201, 200]);
+    // It had to wait for a connection.
+    expect([200, 503]).toContain((await upload)?.status);
+  }));
+
+it.concurrent('uploads that wait for a lock, and those that wait for their connections, are 503 within 10 s', () =>
+  inScene({ DATABASE_CONNECTIONS_MAX: '2' }, async ({ server, keys, lock }) => {
+    const apis = keys.map((key) => apiOf(server.url, key));
+    let release: (() => Promise<void>) | undefined;
+    await expectInTime(async () => {
+      await release?.();
+      await expectReadyAgain(server);
+      release = await lock('tags', 'access exclusive');
+      const beganMs = performance.now();
+      const answers = many(6, async (at) => {
+        // The later ones get a connection when the first are given up.
+        await sleep(at * 400);
+        const sentMs = performance.now();
+        const { status, headers, body } = (await apis[at % 2]?.upload('tags', [newTag()])) ?? {};
+        expect({ status, code: body.code }).toEqual({
+          status: 503,
+          code: expect.stringMatching(/^(database_unavailable|overloaded)$/),
+        });
+        expect(Number(headers?.get('retry-after'))).toBeGreaterThan(0);
+        expect(body.message).toMatch(/Nothing was stored\.$/);
+        return performance.now() - sentMs;
+      });
+      const slowest = Math.max(...(await Promise.all(answers)));
+      console.log(
+        `answered within ${slowest.toFixed(0)} ms, all after ${(performance.now() - beganMs).toFixed(0)} ms`,
+      );
+      return [{ what: 'the slowest answer', ms: slowest, promisedMs: 10_000 }];
+    });
+    await release?.();
+    await expectReadyAgain(server);
+    expect((await apis[0]?.upload('tags', [newTag()]))?.status).toBe(200);
   }));
 
 it.concurrent('a process whose uploads were given up is not ready within 10 s, and for as long as the lock is held', () =>
@@ -198,7 +234,8 @@ it.concurrent('a process that stores other records meanwhile is ready', () =>
       await expectReadyAgain(server);
     }
     await release();
-    for (const { status } of await Promise.all(waiting)) expect(status).toBe(200);
+    // They were held up for longer than an upload waits.
+    for (const { status } of await Promise.all(waiting)) expect(status).toBe(503);
   }));
 
 it.concurrent('a PostgreSQL that is stopped makes a process unready while an upload waits, and ready again once it goes on', async () => {

@@ -60,6 +60,34 @@ it('of statements that share a commit nothing is stored where one says that a co
   client.release();
 });
 
+it.each([
+  'postmaster was shut down, exiting',
+  'terminating connection due to administrator command',
+  'FATAL:  terminating connection due to unexpected postmaster exit',
+  'server closed the connection unexpectedly',
+])('what Citus reports when a server is lost, without a code, is unavailability: %s', async (message) => {
+  const pool = createPool(config, () => {});
+  pools.push(pool);
+  const raised = (text: string) =>
+    pool
+      .query(`do $$ begin raise exception using errcode = 'XX000', message = '${text}'; end $$`)
+      .catch((thrown: unknown) => thrown);
+  const error = await raised(message);
+  expect([isUnavailable(error), leavesOutcomeOpen(error)]).toEqual([true, true]);
+  expect(isUnavailable(await raised(`a row says: ${message}`))).toBe(false);
+});
+
+it('a session that PostgreSQL refuses to begin is unavailability, whatever the code', async () => {
+  const refused = createPool(
+    { ...config, databaseUrl: `${config.databaseUrl}?options=-c%20no_such=1` },
+    () => {},
+  );
+  pools.push(refused);
+  const error: unknown = await refused.query('select').catch((thrown: unknown) => thrown);
+  expect(error).toMatchObject({ severity: 'FATAL' });
+  expect(isUnavailable(error)).toBe(true);
+});
+
 it('uploads of an organisation leave connections to its readers of changes, and both leave one to others', async () => {
   const own = createPool(config, () => {});
   pools.push(own);

@@ -1,7 +1,8 @@
 // http/routes/: the operations of the API, one file per capability.
 
 import { RequestError } from '../../errors.ts';
-import { isUnavailable } from '../../postgres/pool.ts';
+import { meaningOf } from '../../postgres/loggable-error.ts';
+import { isAnswered, isLockTimeout, isUnavailable } from '../../postgres/pool.ts';
 import type { StallingPart } from '../../postgres/readiness.ts';
 import type { Operation, Parts } from '../operation.ts';
 
@@ -35,8 +36,8 @@ const ready: Operation<HealthParts> = {
   summary: 'Can it serve?',
   description:
     'Answers 200 when the database can be reached, has a schema that this version works with, and writing goes on: 503 when ' +
-    'for 8 seconds no upload or interaction that waits has been stored, or no connection has come free. The answer comes ' +
-    'within 2 seconds and may be a second old.',
+    'for 8 seconds no upload or interaction that waits has been stored, or no connection has come free, or when writes of ' +
+    'several organisations fail because of the database server. The answer comes within 2 seconds and may be a second old.',
   permission: null,
   answers: {
     200: { description: 'It can serve.', schema },
@@ -47,26 +48,37 @@ const ready: Operation<HealthParts> = {
   },
   async handle(_call, { readiness }) {
     const stalled = await readiness.stalled().catch((error: unknown) => {
-      throw isUnavailable(error)
-        ? new RequestError('database_unavailable', {
-            message: wasRestored(error) ? restored : away,
-            cause: error,
-          })
-        : error;
+      throw isUnavailable(error) ? unusable(error) : error;
     });
     // A newer schema is what the old process sees during a rolling upgrade: it goes on serving.
     const state = await readiness.schemaState();
     if (state === 'behind' || state === 'ahead') throw new RequestError(`schema_${state}`);
+    const failure = await readiness.serverFailure();
+    if (failure !== undefined) throw unusable(failure);
     if (stalled.length > 0) throw new RequestError('stalled', { message: sentence(stalled) });
     return ok;
   },
 };
 
-/** The error code that keys_can_be_trusted() raises. */
-const wasRestored = (error: unknown): boolean => (error as { code?: unknown }).code === 'IN001';
+function unusable(cause: unknown): RequestError {
+  return new RequestError('database_unavailable', { message: messageOf(cause), cause });
+}
+
+function messageOf(cause: unknown): string {
+  // The error code that keys_can_be_trusted() raises.
+  if ((cause as { code?: unknown }).code === 'IN001') return restored;
+  if (!isAnswered(cause) || isLockTimeout(cause)) return away;
+  const problem = meaningOf(cause) ?? 'PostgreSQL cannot do its work; its log says why';
+  const { code } = cause as { code?: string };
+  return (
+    `${problem} (SQLSTATE ${code}). docs/runbook.md, "A process is not ready", says more. ` +
+    'This process becomes ready on its own.'
+  );
+}
 
 const restored =
-  'The database was restored to an earlier moment; the operator runs intake-server after-restore.';
+  'The database was restored to an earlier moment; the operator runs intake-server after-restore, and then removes ' +
+  'recovery_target… from the settings of PostgreSQL.';
 
 const away =
   'The database does not answer; check that it runs and that this machine can reach it. This process goes on by itself.';

@@ -34,7 +34,7 @@ export async function waitForTurn(client: Client, organisationId: string, type: 
       client.query('select pg_advisory_xact_lock(hashtextextended($1, 0))', [
         `replay ${organisationId} ${type}`,
       ]),
-      client.query('set local lock_timeout = 0'),
+      client.query(`set local lock_timeout = ${client.lockWaitMs ?? 0}`),
     ]);
     return true;
   } catch (error) {
