@@ -3,7 +3,13 @@ import { RequestError } from '../errors.ts';
 import { limits } from '../limits.ts';
 import type { NodePools } from '../postgres/node-pools.ts';
 import { inOneExchange } from '../postgres/one-exchange.ts';
-import { type Client, isLockTimeout, isUnavailable, leavesOutcomeOpen } from '../postgres/pool.ts';
+import {
+  type Client,
+  isLockNotAcquired,
+  isLockTimeout,
+  isUnavailable,
+  leavesOutcomeOpen,
+} from '../postgres/pool.ts';
 import { StallWatch } from '../postgres/stall-watch.ts';
 import { CommitUnconfirmed } from '../postgres/transactions.ts';
 import { itemTypes } from '../registry/interaction.ts';
@@ -208,8 +214,7 @@ export class InteractionWriter {
 
 /** The database may be gone, and with it what was known of it. Not so if somebody else is claiming a key. */
 function isDatabaseFault(error: unknown): boolean {
-  const isClaimed = (error as { code?: unknown }).code === '55P03';
-  return error instanceof CommitUnconfirmed || (isUnavailable(error) && !isClaimed);
+  return error instanceof CommitUnconfirmed || (isUnavailable(error) && !isLockNotAcquired(error));
 }
 
 /** What to retry alone: each organisation, then each row. Empty if there was one row only. */

@@ -233,6 +233,11 @@ export function isLockTimeout(error: unknown): boolean {
   return code === '55P03' || code === '57014';
 }
 
+/** True if PostgreSQL gave up waiting for a lock: the connection is as good as before. */
+export function isLockNotAcquired(error: unknown): boolean {
+  return (error as { code?: unknown }).code === '55P03';
+}
+
 /** True if a row with the same primary key or unique value exists. */
 export function isDuplicate(error: unknown): boolean {
   return (error as { code?: unknown }).code === '23505';

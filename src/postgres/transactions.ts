@@ -1,6 +1,13 @@
 import { limits } from '../limits.ts';
 import { inOneWrite } from './one-write.ts';
-import { type Client, isConflict, isUnavailable, leavesOutcomeOpen, noteRolledBack } from './pool.ts';
+import {
+  type Client,
+  isConflict,
+  isLockNotAcquired,
+  isUnavailable,
+  leavesOutcomeOpen,
+  noteRolledBack,
+} from './pool.ts';
 
 /** The answer to COMMIT was lost: the work may or may not be stored, and only sending it again settles that. */
 export class CommitUnconfirmed extends Error {
@@ -76,7 +83,7 @@ export async function allOf<T>(sent: readonly Promise<T>[]): Promise<T[]> {
 
 /** On a connection that has stopped answering, ROLLBACK would wait for a timeout; closing it rolls back too. */
 async function rollBack(client: Client, because: unknown): Promise<void> {
-  if (isUnavailable(because)) client.release(true);
+  if (isUnavailable(because) && !isLockNotAcquired(because)) client.release(true);
   else {
     await client.query('rollback').then(
       () => client.release(),

@@ -3,7 +3,17 @@
 
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
+import {
+  afterAll,
+  afterEach,
+  beforeAll,
+  beforeEach,
+  describe,
+  expect,
+  inject,
+  it,
+  onTestFinished,
+} from 'vitest';
 import { type Answer, type Api, apiOf } from '../support/api.ts';
 import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
 import { createTestDatabase } from '../support/database.ts';
@@ -314,6 +324,28 @@ describe('a COMMIT whose answer is lost', () => {
     };
   }
 });
+
+// On a cluster a distributed table can have no trigger.
+it.skipIf(inject('citus'))(
+  '23a: a page of changes is 503 while a Citus coordinator stops, which has no code for it',
+  async () => {
+    const client = new pg.Client({ connectionString: directUrl });
+    await client.connect();
+    onTestFinished(() => client.end());
+    await client.query(
+      `create function stop() returns trigger language plpgsql as
+       $$ begin raise exception using errcode = 'XX000', message = 'postmaster was shut down, exiting'; end $$;
+     create trigger stops before insert or update on change_counters for each row execute function stop()`,
+    );
+    await api.upload('tags', [newTag()]);
+    const answer = await api.get('/v1/changes');
+    await client.query('drop trigger stops on change_counters; drop function stop');
+    expectError(answer, 503);
+    expect(answer.body.code).toBe('database_unavailable');
+    expect(Number(answer.headers.get('retry-after'))).toBeGreaterThan(0);
+    expect((await api.get('/v1/changes')).status).toBe(200);
+  },
+);
 
 describe('a database that does not answer', () => {
   // A machine that pauses for a moment must not end the statements of other tests.
