@@ -1,7 +1,9 @@
 import { readDatabaseConfig } from '../config.ts';
+import { noteNew } from '../operator/after-restore.ts';
 import { distributionSteps, isDistributed, waitForTurn } from '../operator/distribute.ts';
 import { grantRoles } from '../operator/roles.ts';
 import { migrate } from '../postgres/migrate.ts';
+import type { Client } from '../postgres/pool.ts';
 import { onCoordinator } from './coordinator.ts';
 import { explaining } from './explain-database.ts';
 import { commandError, refuseArguments } from './help.ts';
@@ -16,7 +18,7 @@ export async function run(args: string[]): Promise<void> {
       'migrate cannot go through a pooler; set DATABASE_URL to PostgreSQL itself, and DATABASE_POOLER=off',
     );
   const target = { setting: 'DATABASE_URL', url: databaseUrl } as const;
-  const { applied, missingRoles } = await explaining(target, () => migrate(databaseUrl, grantRoles));
+  const { applied, missingRoles } = await explaining(target, () => migrate(databaseUrl, grant));
   for (const name of applied) console.log(`applied ${name}`);
   console.log(applied.length > 0 ? 'The schema is up to date.' : 'The schema was up to date already.');
   await distributeNew();
@@ -30,6 +32,11 @@ export async function run(args: string[]): Promise<void> {
         `create role ${role}; and then run migrate again.`,
     );
   }
+}
+
+async function grant(client: Client, isNew: boolean): Promise<string[]> {
+  if (isNew) await noteNew(client);
+  return grantRoles(client);
 }
 
 /**

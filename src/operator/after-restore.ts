@@ -167,3 +167,14 @@ export async function confirmRestore(pool: Pool, { actor }: Operator): Promise<v
     });
   });
 }
+
+/**
+ * A database that was just made has no keys of an earlier time, although the settings of its server may still name the target of a
+ * restore.
+ */
+export async function noteNew(client: Client): Promise<void> {
+  await client.query(
+    `insert into restores (target) select recovery_target() where recovery_target() is not null
+     on conflict do nothing`,
+  );
+}

@@ -19,10 +19,10 @@ export interface Migrated {
   readonly missingRoles: readonly string[];
 }
 
-/** Brings the schema up to date, then calls `grantRoles`. Throws `MigrationRefused` before it changes anything. */
+/** Brings the schema up to date, then calls `grantRoles`, also with whether it made the first tables. Throws `MigrationRefused` before it changes anything. */
 export async function migrate(
   databaseUrl: string,
-  grantRoles: (client: Client) => Promise<readonly string[]>,
+  grantRoles: (client: Client, isNew: boolean) => Promise<readonly string[]>,
 ): Promise<Migrated> {
   // The option changes nothing, but a pooler refuses it, which reveals the pooler.
   const pool = new pg.Pool({ connectionString: databaseUrl, max: 1, options: '-c statement_timeout=0' });
@@ -44,24 +44,13 @@ export async function migrate(
     });
     const missingRoles = await inTransaction(pool, async (client: Client) => {
       await noteChecksums(client, checksums);
-      if (run.some(({ name }) => numberOf(name) === 1)) await noteNew(client);
-      return grantRoles(client);
+      const isNew = run.some(({ name }) => numberOf(name) === 1);
+      return grantRoles(client, isNew);
     });
     return { applied: run.map((migration) => migration.name), missingRoles };
   } finally {
     await pool.end();
   }
-}
-
-/**
- * A database that was just made has no keys of an earlier time, although the settings of its server may still name the target of a
- * restore.
- */
-async function noteNew(client: Client): Promise<void> {
-  await client.query(
-    `insert into restores (target) select recovery_target() where recovery_target() is not null
-     on conflict do nothing`,
-  );
 }
 
 /** Migrations alter tables, which needs their owner, and create a schema, which needs a right on the database. */
