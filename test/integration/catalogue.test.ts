@@ -28,6 +28,7 @@ const others = [
   'organisations',
   'tenants',
   'api_keys',
+  'admin_tokens',
   'audit_log',
   'interactions',
   'interaction_idempotency_keys',
@@ -117,12 +118,12 @@ it('every table in the database is a type of the registry or one of the few othe
   expect(rows.map(({ name }) => name).toSorted()).toEqual(expected.toSorted());
 });
 
-it('every index but those of organisations, keys and the audit log leads with the organisation', async () => {
+it('every index but those of organisations, keys, tokens and the audit log leads with the organisation', async () => {
   const { rows } = await test.pool.query<{ line: string }>(
     `select t.relname || ': ' || a.attname as line from pg_index i
      join pg_class t on t.oid = i.indrelid join pg_attribute a on a.attrelid = t.oid and a.attnum = i.indkey[0]
      where t.relnamespace = 'public'::regnamespace and a.attname <> 'organisation_id'
-       and t.relname not in ('organisations', 'api_keys', 'audit_log', 'schema_migrations', 'schema_compatibility', 'restores', 'cursor_key')`,
+       and t.relname not in ('organisations', 'api_keys', 'admin_tokens', 'audit_log', 'schema_migrations', 'schema_compatibility', 'restores', 'cursor_key')`,
   );
   // The purge of forgotten keys goes through all organisations, in the background; leases and partitions are of none.
   expect(rows.map(({ line }) => line).toSorted()).toEqual([

@@ -108,26 +108,35 @@ async function pagesOf(query: Record<string, Scalar>, pool: Pool = test.pool): P
   return pages;
 }
 
+/** A pool whose statements are sent by `query`, those of a transaction too. */
+function poolWith(query: (asked: string | { text: string }, values: unknown[]) => Promise<unknown>): Pool {
+  const client = {
+    query: async (asked: string, values: unknown[]) =>
+      /^(begin|set local|commit)/.test(asked) ? { command: 'COMMIT' } : query(asked, values),
+    connection: { stream: { cork: () => {}, uncork: () => {} } },
+    release: () => {},
+  };
+  return { query, connect: async () => client } as never;
+}
+
 /** The plans of the statements that a list makes. */
 async function plansOf(query: Record<string, Scalar>): Promise<string[]> {
   const plans: string[] = [];
-  const explaining = {
-    query: async (asked: string | { text: string }, values: unknown[]) => {
-      if (typeof asked === 'string') {
-        const client = await test.pool.connect();
-        // Empty partitions are read whole, and rightly so; forbidding that shows which index there is.
-        await client.query('begin');
-        await client.query('set local enable_seqscan = off');
-        const { rows } = await client.query<{ 'QUERY PLAN': string }>(`explain ${asked}`, values);
-        client.release(true);
-        plans.push(rows.map((row) => row['QUERY PLAN']).join('\n'));
-      }
-      return test.pool.query(asked as never, values as never);
-    },
-  };
+  const explaining = poolWith(async (asked, values) => {
+    if (typeof asked === 'string') {
+      const client = await test.pool.connect();
+      // As a list does it. Empty partitions would be read whole, and rightly so.
+      await client.query('begin');
+      await client.query('set local enable_seqscan = off; set local enable_sort = off');
+      const { rows } = await client.query<{ 'QUERY PLAN': string }>(`explain ${asked}`, values);
+      client.release(true);
+      plans.push(rows.map((row) => row['QUERY PLAN']).join('\n'));
+    }
+    return test.pool.query(asked as never, values as never);
+  });
   // On a slow machine a page may end early, and the next goes on.
   for (let { cursor } = query as { cursor?: Scalar | null }; cursor !== null; ) {
-    const page = await listPage(explaining as never, organisationId, { ...query, ...(cursor && { cursor }) });
+    const page = await listPage(explaining, organisationId, { ...query, ...(cursor && { cursor }) });
     cursor = page.next_cursor;
   }
   return plans;
@@ -226,13 +235,11 @@ it('a list finds nothing twice, though more is received between its statements',
   const sent = await test.pool.query<{ end: string }>(
     `select uuid_floor(now() - interval '30 seconds') as end`,
   );
-  const receiving = {
-    query: async (...asked: Parameters<Pool['query']>) => {
-      const answer = await test.pool.query(...asked);
-      if (typeof asked[0] === 'string') await receive(1_000, 0);
-      return answer;
-    },
-  } as unknown as Pool;
+  const receiving = poolWith(async (asked, values) => {
+    const answer = await test.pool.query(asked as never, values as never);
+    if (typeof asked === 'string') await receive(1_000, 0);
+    return answer;
+  });
   const asked = {
     interaction_type: 'SHARE',
     limit: 1_000,
@@ -258,12 +265,10 @@ it('a list finds nothing twice, though more is received between its statements',
 });
 
 it('a list that takes long ends with what it has found, and its cursor goes on', async () => {
-  const far = {
-    query: async (...asked: Parameters<Pool['query']>) => {
-      await sleep(400);
-      return test.pool.query(...asked);
-    },
-  } as unknown as Pool;
+  const far = poolWith(async (asked, values) => {
+    await sleep(400);
+    return test.pool.query(asked as never, values as never);
+  });
   await expectInTime(async () => {
     const started = performance.now();
     const first = await listPage(far, organisationId, { interaction_type: 'SHARE', source: 'SERVICE' });
@@ -277,17 +282,15 @@ it('a list that takes long ends with what it has found, and its cursor goes on',
 
 it('a single interaction is looked for in its own day only, and a list in few days', async () => {
   const opened: number[] = [];
-  const explaining = {
-    query: async (asked: string | { text: string }, values: unknown[]) => {
-      if (typeof asked !== 'string') return test.pool.query(asked);
-      const { rows } = await test.pool.query<{ 'QUERY PLAN': string }>(`explain ${asked}`, values);
-      const plan = rows.map((row) => row['QUERY PLAN']).join('\n');
-      opened.push(new Set(plan.match(/ on interactions_\w+/g)).size);
-      // What was not opened when it was planned is said as "Subplans Removed".
-      expect(plan).not.toContain('Removed');
-      return { rows: [] };
-    },
-  } as never;
+  const explaining = poolWith(async (asked, values) => {
+    if (typeof asked !== 'string') return test.pool.query(asked);
+    const { rows } = await test.pool.query<{ 'QUERY PLAN': string }>(`explain ${asked}`, values);
+    const plan = rows.map((row) => row['QUERY PLAN']).join('\n');
+    opened.push(new Set(plan.match(/ on interactions_\w+/g)).size);
+    // What was not opened when it was planned is said as "Subplans Removed".
+    expect(plan).not.toContain('Removed');
+    return { rows: [] };
+  });
   await findInteraction(explaining, organisationId, uuidFloor(Date.now()));
   expect(opened).toEqual([1]);
   await listPage(explaining, organisationId, { item_id: item, cursor: uuidFloor(today - 3 * dayMs) });

@@ -62,6 +62,7 @@ const byColumn: Readonly<Record<string, string>> = {
   'tenants.organisation_id': uuidOf('n'),
   'organisations.slug': `'organisation-' || n`,
   'api_keys.key_id': `'key' || n`,
+  'api_keys.browser_origins': 'null',
   'customers.user_id': uuidOf('n'),
   'record_counts.organisation_id': uuidOf('n / 4'),
 };
