@@ -45,7 +45,7 @@ const style = `
   .quiet { fill: #5f6b7a; } .number { font-variant-numeric: tabular-nums; }
   .grid { stroke: #dfe3e8; } .line { fill: none; stroke-width: 1.6; stroke-linejoin: round; }
   .alert { fill: #c8402f; }
-  .tile { rx: 4; } .on-tile { fill: #ffffff; } .value { font-size: 21px; font-weight: 600; }
+  .tile { rx: 4; } .on-tile { fill: #ffffff; font-size: 10px; } .value { font-size: 21px; font-weight: 600; }
   .c0 { stroke: #3b78c2; } .c1 { stroke: #d9a514; } .c2 { stroke: #17a2a2; } .c3 { stroke: #c7609f; }
   .c4 { stroke: #8a6a4a; } .c5 { stroke: #6b7683; }
   .red { stroke: #c8402f; } .orange { stroke: #e0912f; } .green { stroke: #2f9e68; } .blue { stroke: #3b78c2; }

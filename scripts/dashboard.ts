@@ -5,11 +5,11 @@ export const colours: readonly (readonly [
   name: RegExp,
   colour: 'red' | 'orange' | 'green' | 'blue' | 'purple',
 ])[] = [
-  [/^5\d\d$|^(failed|database_unavailable|internal|overloaded|stalled)$/, 'red'],
-  [/^4\d\d$|^(stale|95 %)$/, 'orange'],
-  [/^(200|created|50 %)$/, 'green'],
+  [/^5\d\d$|^(failed|database_unavailable)$/, 'red'],
+  [/^4\d\d$|^(stale|overloaded|95 %)$/, 'orange'],
+  [/^(200|created|no error|50 %)$/, 'green'],
   [/^(201|unchanged)$/, 'blue'],
-  [/^(207|99 %)$/, 'purple'],
+  [/^(207|internal|99 %)$/, 'purple'],
 ];
 
 /** A number that is green up to the first step, orange up to the second and red above. */

@@ -24,7 +24,7 @@ const now: readonly Panel[] = [
     title: 'Alerts',
     help: 'How many fire; their names are below.',
     unit: 'short',
-    queries: { [`count(${firing}) or vector(0)`]: 'alerts' },
+    queries: { [`count(count by (alertname) (${firing})) or vector(0)`]: 'alerts' },
     tile: { steps: [1, 1] },
   },
   {
@@ -35,7 +35,7 @@ const now: readonly Panel[] = [
     tile: { steps: [0.001, 0.01] },
   },
   {
-    title: '99 % answered within',
+    title: '99 % within',
     help: 'Of all requests; an export, and a client that is slow to send or read, may take long.',
     unit: 's',
     queries: { [quantile(0.99, 'intake_request_duration_seconds')]: '99 %' },
@@ -49,10 +49,10 @@ const now: readonly Panel[] = [
     tile: { steps: [4, 8] },
   },
   {
-    title: 'PostgreSQL answered',
-    help: 'So long ago. From 4 seconds on requests get 503; IntakeDatabaseAway fires above 10.',
+    title: 'PostgreSQL silent for',
+    help: 'Since it last answered. From 4 seconds on requests get 503; IntakeDatabaseAway fires above 10.',
     unit: 's',
-    queries: { [`max(${own('intake_key_changes_age_seconds')})`]: 'ago' },
+    queries: { [`max(${own('intake_key_changes_age_seconds')})`]: 'silent' },
     tile: { steps: [4, 10] },
   },
   {
@@ -89,7 +89,7 @@ const clients: Section = {
       help: 'The codes are in the API reference, with what to do.',
       unit: 'reqps',
       queries: {
-        [`${sumOf(own('intake_request_errors_total'), 'code')} or label_replace(vector(0), "code", "none", "", "")`]:
+        [`${sumOf(own('intake_request_errors_total'), 'code')} or label_replace(vector(0), "code", "no error", "", "")`]:
           '{{code}}',
       },
     },

@@ -9,6 +9,7 @@ import { apiOf } from '../support/api.ts';
 import type { BuiltServer } from '../support/built-server.ts';
 import { makeDatedCertificate } from '../support/certificate.ts';
 import { createTestDatabase } from '../support/database.ts';
+import { startFreezablePostgres } from '../support/freezable-postgres.ts';
 import { holdUpload } from '../support/held-upload.ts';
 import { badTag, newShop, newTag, newTransaction } from '../support/new-records.ts';
 import {
@@ -79,24 +80,40 @@ function startInterrupting({ process: own }: BuiltServer): { stop(): Promise<voi
 describe
   .skipIf(!prometheusIsInstalled)
   .concurrent("alerts (need Debian's prometheus and its exporters)", () => {
-    it('failing records, refused requests, full memory, a slow thread, an old certificate, a full disk, no Redis, no archive, no answer of PostgreSQL', {
+    it('failing records, refused requests, full memory, a slow thread, an old certificate, a full disk, no Redis, no archive', {
       timeout,
     }, async () => {
       const parts = await startParts();
       try {
         await expectCalm(parts);
         await causeAndRepair(parts);
-        parts.postgres.freeze();
+      } finally {
+        await parts.stop();
+      }
+    });
+
+    it('a PostgreSQL that does not answer', { timeout }, async () => {
+      const postgres = await startFreezablePostgres();
+      const stand = await startStand(postgres.url, 'shortened');
+      const load = uploading(() => stand.servers[1], stand.key, [newTag]);
+      try {
+        const created = 'sum(rate(intake_records_total{outcome="created"}[5s])) > 10';
+        await vi.waitFor(async () => expect(await stand.prometheus.query(created)).toHaveLength(1), patient);
+        await untilQuiet(stand.prometheus);
+        postgres.freeze();
         await untilFired(
-          parts.stand.prometheus,
+          stand.prometheus,
           'IntakeDatabaseAway',
           'IntakeMaintenanceStuck',
           'IntakeServerErrors',
         );
-        parts.postgres.thaw();
-        await untilQuiet(parts.stand.prometheus);
+        postgres.thaw();
+        await untilQuiet(stand.prometheus);
       } finally {
-        await parts.stop();
+        postgres.thaw();
+        await load.stop();
+        await stand.stop();
+        await postgres.stop();
       }
     });
 
@@ -222,7 +239,6 @@ async function startParts() {
     servers: [one, two, three] as const,
     install,
     async stop() {
-      postgres.thaw();
       await Promise.all(loads.map((load) => load.stop()));
       await stand.stop();
       await Promise.all([postgres.stop(), redis.stop()]);

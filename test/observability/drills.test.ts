@@ -34,6 +34,7 @@ describe.skipIf(chosen.length === 0 || !prometheusIsInstalled)('drills (npm run 
         const outage = await runDrill(drill, 'shipped', name === drawn ? draw : undefined);
         if (!outage) console.log(`${name}: not possible on this machine`);
         else rows.set(name, rowOf(drill, outage));
+        console.log(rows.get(name));
       }
     };
     const done = await Promise.allSettled(Array.from({ length: atOnce }, work));

@@ -101,12 +101,15 @@ const diskMegabytes = 600;
 
 const fullDisk: Drill = {
   title: "PostgreSQL's disk is full",
-  alerts: ['IntakeDiskNearlyFull', 'IntakeStalled'],
+  alerts: ['IntakeDiskNearlyFull'],
   async prepare(pace) {
     const disk = mountDisk(diskMegabytes);
     if (!disk) return undefined;
-    const settings = { min_wal_size: '32MB', max_wal_size: '64MB' };
+    const settings = { min_wal_size: '96MB', max_wal_size: '128MB' };
     const postgres = await startFreezablePostgres(settings, disk.folder);
+    // Files of its log for later: without one it stops altogether instead of failing writes.
+    for (let files = 0; files < 5; files++) await queryDatabase(postgres.url, endFile);
+    await queryDatabase(postgres.url, 'checkpoint');
     const stand = await startStand(postgres.url, pace, { exporters: { node: await startNodeExporter() } });
     const stop = async () => {
       await stand.stop().finally(() => postgres.stop());
@@ -159,6 +162,9 @@ const certificateExpired: Drill = {
   },
 };
 
+/** Ends a file of the log, as happens when 16 MB are full. */
+const endFile = `select pg_logical_emit_message(false, 'drill', ''), pg_switch_wal()`;
+
 /** A PostgreSQL that archives its log into a folder, which can be taken away. */
 export async function startArchivingPostgres() {
   const folder = mkdtempSync(join(tmpdir(), 'intake-archive-'));
@@ -166,17 +172,13 @@ export async function startArchivingPostgres() {
   const [archive, away] = [folder, `${folder}-away`];
   const settings = { archive_mode: 'on', archive_command: `cp %p ${archive}/%f` };
   const postgres = await startFreezablePostgres(settings);
-  /** Ends a file of the log, as happens when 16 MB are full. */
-  const endFile = async () => {
-    await queryDatabase(postgres.url, `select pg_logical_emit_message(false, 'drill', ''), pg_switch_wal()`);
-  };
   return {
     url: postgres.url,
     freeze: postgres.freeze,
     thaw: postgres.thaw,
     async breakArchive() {
       renameSync(archive, away);
-      await endFile();
+      await queryDatabase(postgres.url, endFile);
     },
     repairArchive: () => renameSync(away, archive),
     async stop() {

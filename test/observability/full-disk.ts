@@ -42,7 +42,8 @@ export function mountDisk(megabytes: number): Disk | undefined {
     },
     empty: () => rmSync(file),
     remove() {
-      execFileSync('umount', [mounted]);
+      // Lazily: this process has the log of a PostgreSQL on it open until it ends.
+      execFileSync('umount', ['--lazy', mounted]);
       rmSync(folder, { recursive: true });
     },
   };

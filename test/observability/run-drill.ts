@@ -62,14 +62,12 @@ export function rowOf({ title }: Drill, { answers, resent, longestMs, unready, a
     ...(resent > 0 ? [`${resent} sent again to the other process`] : []),
     `longest ${(longestMs / 1_000).toFixed(1)} s`,
   ].join('; ');
-  const probes = [...unready].map(
-    ([what, { afterSeconds, endSeconds }]) =>
-      `${what} after ${afterSeconds.toFixed(0)} s, until ${endSeconds.toFixed(0)} s after`,
-  );
-  const fired = [...namesOf(alerts)].map(
-    ([name, { afterSeconds, endSeconds }]) =>
-      `${name} after ${afterSeconds.toFixed(0)} s, until ${endSeconds.toFixed(0)} s after`,
-  );
+  const written = (spans: Outage['alerts']) =>
+    [...spans].map(([name, { afterSeconds, endSeconds }]) => {
+      const end = endSeconds < 0.5 ? 'until the repair' : `until ${endSeconds.toFixed(0)} s after`;
+      return `${name} after ${afterSeconds.toFixed(0)} s, ${end}`;
+    });
+  const [probes, fired] = [written(unready), written(namesOf(alerts))];
   return `| ${title} | ${clients} | ${probes.join('; ') || '200'} | ${fired.join('; ')} |`;
 }
 

@@ -6,7 +6,7 @@ export function shortenedRules(): string {
   return (
     rules
       .replace(/for: \d+[smh]/g, 'for: 2s')
-      .replace(/\[\d+m\]/g, '[5s]')
+      .replace(/\[\d+[sm]\]/g, '[5s]')
       .replace(/\[\d+m:30s\]/g, '[5s:1s]')
       // Counts are rolled up every ten seconds.
       .replace('> 120', '> 13')

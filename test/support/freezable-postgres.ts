@@ -1,4 +1,4 @@
-import { execFileSync } from 'node:child_process';
+import { spawnSync } from 'node:child_process';
 import { chmodSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -30,14 +30,8 @@ export async function startFreezablePostgres(
   const pidFile = join(postgres.home, 'data', 'postmaster.pid');
   const postmaster = Number.parseInt(readFileSync(pidFile, 'utf8'), 10);
   const signalAll = (signal: 'SIGSTOP' | 'SIGCONT') => {
-    process.kill(postmaster, signal);
-    for (const pid of childrenOf(postmaster)) {
-      try {
-        process.kill(pid, signal);
-      } catch {
-        // It has ended meanwhile.
-      }
-    }
+    trySignal(postmaster, signal);
+    for (const pid of childrenOf(postmaster)) trySignal(pid, signal);
   };
   const thaw = () => signalAll('SIGCONT');
   return {
@@ -52,7 +46,16 @@ export async function startFreezablePostgres(
   };
 }
 
+function trySignal(pid: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(pid, signal);
+  } catch {
+    // It has ended meanwhile.
+  }
+}
+
+/** None if it has ended. */
 export function childrenOf(pid: number): number[] {
-  const listed = execFileSync('ps', ['-o', 'pid=', '--ppid', String(pid)], { encoding: 'utf8' });
-  return listed.trim().split(/\s+/).map(Number);
+  const { stdout } = spawnSync('ps', ['-o', 'pid=', '--ppid', String(pid)], { encoding: 'utf8' });
+  return stdout.trim().split(/\s+/).filter(Boolean).map(Number);
 }
