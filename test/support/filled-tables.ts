@@ -63,6 +63,7 @@ const byColumn: Readonly<Record<string, string>> = {
   'organisations.slug': `'organisation-' || n`,
   'api_keys.key_id': `'key' || n`,
   'api_keys.browser_origins': 'null',
+  'api_keys.successor_of': `case when n % 100 = 2 then 'key' || n - 1 end`,
   'customers.user_id': uuidOf('n'),
   'record_counts.organisation_id': uuidOf('n / 4'),
 };
