@@ -80,7 +80,8 @@ async function pass(
     outgoing.writeHead(answer.statusCode ?? 0, { ...rest, 'content-length': body.length });
     if (fate === 'cut within') {
       outgoing.write(body.subarray(0, body.length / 2));
-      setTimeout(() => incoming.socket.destroy(), 20);
+      // Time for a client on a busy machine to read the half: what it has not read is lost with the connection.
+      setTimeout(() => incoming.socket.destroy(), 250);
     } else outgoing.end(body);
   } catch {
     // The service is away: so is its proxy.
