@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { expect, it, vi } from 'vitest';
-import { apiOf } from '../support/api.ts';
+import { type Api, apiOf } from '../support/api.ts';
 import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
 import { createTestDatabase } from '../support/database.ts';
 import { startFreezablePostgres } from '../support/freezable-postgres.ts';
@@ -106,11 +106,13 @@ it.concurrent('a process of which nothing ends is not ready until it goes on, an
       () => other?.get('/v1/data/tags'),
     ];
     const waiting: ReturnType<(typeof requests)[number]>[] = [];
+    let upload: ReturnType<Api['upload']> | undefined;
     for (const request of requests) {
       waiting.push(request());
       await until(sessionsWaiting, (value) => expect(value).toBe(waiting.length));
+      // The first read holds its organisation's share, so this waits for a connection; no later than here, while keys can be checked.
+      upload ??= one?.upload('tags', [newTag()]);
     }
-    const upload = one?.upload('tags', [newTag()]);
     // Only now: a key that the process does not know, or knows no longer, could not be looked up.
     const release = await lock('api_keys', 'access exclusive');
     await untilUnready(server, 'stalled');
