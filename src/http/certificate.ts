@@ -31,7 +31,7 @@ export class Certificate {
   #pair: Pair;
   /** The last pair that was read, valid or not, so that the same pair is neither tried nor reported twice. */
   #seen: Pair;
-  #told = '';
+  #reported = '';
   #age: Age | 'valid' = 'valid';
 
   constructor(files: NonNullable<Config['tls']>) {
@@ -80,13 +80,13 @@ export class Certificate {
       this.#seen = pair;
       for (const server of this.#servers) server.setSecureContext(pair);
       this.#pair = pair;
-      this.#told = '';
+      this.#reported = '';
       this.#age = 'valid';
       replaced();
     } catch (error) {
       const { message } = error as Error;
-      if (message !== this.#told) refused(error);
-      this.#told = message;
+      if (message !== this.#reported) refused(error);
+      this.#reported = message;
     }
   }
 

@@ -53,7 +53,7 @@ export class KnownKeys {
   #server: string | undefined;
   readonly #onOtherServer: () => void;
   /** The changes of the last poll, which the next may report again. */
-  #told: Pick<KeyChanges, 'keys' | 'organisations'> = { keys: new Map(), organisations: new Map() };
+  #reported: Pick<KeyChanges, 'keys' | 'organisations'> = { keys: new Map(), organisations: new Map() };
   #askedMs = Number.NEGATIVE_INFINITY;
   #hits = 0;
   #misses = 0;
@@ -180,13 +180,13 @@ export class KnownKeys {
     this.#server = server;
     if (isOther) this.#onOtherServer();
     if (isOther || askedMs - this.#askedMs >= limits.keyChangesUnknownMs) this.#expire(() => true);
-    for (const keyId of news(keys, this.#told.keys)) {
+    for (const keyId of news(keys, this.#reported.keys)) {
       const entry = this.#entries.get(keyId);
       if (entry) entry.untilMs = 0;
     }
-    const changed = news(organisations, this.#told.organisations);
+    const changed = news(organisations, this.#reported.organisations);
     if (changed.size > 0) this.#expire((id) => id === undefined || changed.has(id));
-    this.#told = changes;
+    this.#reported = changes;
     this.#since = upTo;
     this.#askedMs = askedMs;
   }

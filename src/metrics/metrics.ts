@@ -60,7 +60,7 @@ export class Metrics {
   readonly #counters = new Map<DescribedMetric, Counter>();
   readonly #gauges = new Map<DescribedMetric, Gauge>();
   readonly #histograms = new Map<DescribedMetric, Histogram>();
-  #told = { hits: 0, misses: 0 };
+  #reported = { hits: 0, misses: 0 };
 
   constructor(version: string) {
     const registers = [this.#registry];
@@ -135,9 +135,9 @@ export class Metrics {
     }
     this.#set(described.poolWaiting, sources.waitingForConnection(), 'requests');
     const { hits, misses, changesAgeMs } = sources.keys();
-    this.#count(described.keyLookUps, hits - this.#told.hits, 'hit');
-    this.#count(described.keyLookUps, misses - this.#told.misses, 'miss');
-    this.#told = { hits, misses };
+    this.#count(described.keyLookUps, hits - this.#reported.hits, 'hit');
+    this.#count(described.keyLookUps, misses - this.#reported.misses, 'miss');
+    this.#reported = { hits, misses };
     this.#set(described.keyChangesAge, changesAgeMs / 1_000);
     this.#set(described.interactionsWaiting, sources.interactionsWaiting());
     this.#set(described.changeStreams, sources.changeStreams());
