@@ -76,11 +76,15 @@ const statusOf = async (key: string) => (await upload(key)).status;
 
 /** What was held before is let go, and no more than that: an organisation may have two bodies under way and no third. */
 async function expectRoomForTwo(key: string): Promise<void> {
-  // That a connection is broken is noticed a moment later.
-  await expect.poll(bytesInFlight).toBe(0);
-  const held = await hold(key, key);
-  expect(await statusOf(key)).toBe(429);
-  await finish(held);
+  // On a busy machine the process reads connections that have broken, and their bodies, later than it answers here.
+  const outcome = async () => {
+    await expect.poll(bytesInFlight).toBe(0);
+    const held = await hold(key, key);
+    const third = await statusOf(key);
+    for (const one of held) one.finish();
+    return [third, ...(await Promise.all(held.map(async ({ answer }) => (await answer)?.status)))];
+  };
+  await expect.poll(outcome, { timeout: 60_000 }).toEqual([429, 200, 200]);
 }
 
 it('more of one organisation is 429, of others it passes, and when the bodies are through it does again', async () => {
