@@ -39,7 +39,7 @@ interface Said {
 export type StallingPart = 'uploads' | 'interactions' | 'connections' | 'keys';
 
 /**
- * Whether the database is reachable, has a schema that this version works with, and writing goes on. It has its own
+ * Whether the database is reachable, has a schema that this version works with, and writes succeed. It has its own
  * connection: in the common pool it would wait behind uploads, and a busy pool does not mean that the database is away.
  * No key is needed to ask, so concurrent requests share one query, and its answer is reused for a short time.
  */

@@ -1018,7 +1018,7 @@ export interface paths {
         };
         /**
          * Can it serve?
-         * @description Answers 200 when the database can be reached, has a schema that this version works with, and writing goes on: 503 when for 8 seconds no upload or interaction that waits has been stored, or no connection has come free, or when writes of several organisations fail because of the database server. The answer comes within 2 seconds and may be a second old.
+         * @description Answers 200 when the database can be reached, has a schema that this version works with, and writes succeed: 503 when for 8 seconds no upload or interaction that waits has been stored, or no connection has come free, or when writes of several organisations fail because of the database server. The answer comes within 2 seconds and may be a second old.
          */
         get: operations["health-ready"];
         put?: never;
