@@ -142,7 +142,6 @@ it('only one folder knows each outside thing', () => {
   expect(
     users(/^(fastify$|@fastify\/|@scalar\/)/).filter((folder) => folder !== 'http' && folder !== 'cli'),
   ).toEqual([]);
-  expect(users(/^typebox/)).toEqual(['registry']);
   expect(users(/^pg$/).toSorted()).toEqual(['cli', 'postgres']); // The commands make databases of their own.
   expect(users(/^node-pg-migrate$/)).toEqual(['postgres']);
   expect(users(/^prom-client$/)).toEqual(['metrics']);

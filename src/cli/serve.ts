@@ -9,7 +9,6 @@ import { serveMetrics } from '../http/metrics-server.ts';
 import { version } from '../http/openapi.ts';
 import type { Parts } from '../http/operation.ts';
 import { BytesInFlight } from '../keys/bytes-in-flight.ts';
-import { connectSharedCounts } from '../keys/shared-counts.ts';
 import type { SignedCursors } from '../keys/signed-cursors.ts';
 import { limits } from '../limits.ts';
 import { choresOf, counting } from '../maintenance/chores.ts';
@@ -92,8 +91,11 @@ async function start(
   onStop(() => pool.end());
   const { warnings, away } = await checkDatabase(pool, targetOf(config), config.databasePooler);
   const certificate = config.tls ? new Certificate(config.tls) : undefined;
+  // Loaded only for whom has a Redis: its library is a tenth of the start.
   const shared = config.redisUrl
-    ? connectSharedCounts(config.redisUrl, (isThere, error) => tellOfRedis(log, isThere, error))
+    ? (await import('../keys/shared-counts.ts')).connectSharedCounts(config.redisUrl, (isThere, error) =>
+        tellOfRedis(log, isThere, error),
+      )
     : undefined;
   onStop(() => shared?.close());
   const parts = createParts(config, pool, shared, metrics, traces);

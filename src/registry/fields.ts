@@ -1,6 +1,5 @@
 // registry/: what a record is: kinds of field, record types, checks. Pure.
 
-import { type Static, type TSchema, Type } from 'typebox';
 import { limits } from '../limits.ts';
 import { readDate, readDateTime } from './times.ts';
 
@@ -29,13 +28,27 @@ export const problemCodes = [
 ] as const;
 export type ProblemCode = (typeof problemCodes)[number];
 
+/**
+ * A JSON Schema, and in `T` the TypeScript type of what it describes. Nothing has a `describes`: a library for this much
+ * took a quarter of a second of every command's start.
+ */
+export interface Schema<T = unknown> {
+  readonly type: string | readonly string[];
+  readonly enum?: readonly unknown[];
+  readonly minLength?: number;
+  readonly [keyword: string]: unknown;
+  readonly describes?: T;
+}
+
+type Described<S extends Schema> = S extends Schema<infer T> ? T : never;
+
 export type ColumnType = 'uuid' | 'text' | 'date' | 'timestamptz' | 'numeric' | 'float8' | 'bool' | 'jsonb';
 
 /**
  * One field of a record. `schema` is published in openapi.json; `read` checks a value that is present and returns it as
  * it will be stored. They stand side by side so that they agree; a property test compares them.
  */
-export interface Field<S extends TSchema = TSchema, R extends boolean = boolean> {
+export interface Field<S extends Schema = Schema, R extends boolean = boolean> {
   readonly schema: S;
   readonly column: ColumnType;
   readonly read: (value: unknown) => Scalar | Problem;
@@ -55,9 +68,9 @@ export type Plain =
 
 /** A record's JSON as TypeScript sees it: optional fields may be absent or null. */
 export type RecordOf<F extends Record<string, Field>> = {
-  [K in keyof F as F[K] extends Field<TSchema, true> ? K : never]: Static<F[K]['schema']>;
+  [K in keyof F as F[K] extends Field<Schema, true> ? K : never]: Described<F[K]['schema']>;
 } & {
-  [K in keyof F as F[K] extends Field<TSchema, true> ? never : K]?: Static<F[K]['schema']> | null;
+  [K in keyof F as F[K] extends Field<Schema, true> ? never : K]?: Described<F[K]['schema']> | null;
 };
 
 export function isProblem(value: Scalar | Problem): value is Problem {
@@ -115,7 +128,7 @@ interface Description {
 
 export function uuid(options: Description = {}) {
   return {
-    schema: Type.String({ format: 'uuid', ...options }),
+    schema: { type: 'string', format: 'uuid', ...options } as Schema<string>,
     column: 'uuid',
     plain: { kind: 'uuid' },
     required: true,
@@ -145,7 +158,13 @@ export function text(options: Description & { codePointsMax?: number } = {}) {
   const { codePointsMax = limits.textCodePointsMax, ...rest } = options;
   const tooLong: Problem = { code: 'too_long', message: `must be at most ${codePointsMax} characters long` };
   return {
-    schema: Type.String({ minLength: 1, maxLength: codePointsMax, pattern: withoutNul, ...rest }),
+    schema: {
+      type: 'string',
+      minLength: 1,
+      maxLength: codePointsMax,
+      pattern: withoutNul,
+      ...rest,
+    } as Schema<string>,
     column: 'text',
     // A text never has more characters than bytes.
     plain: { kind: 'text', bytesMax: codePointsMax },
@@ -172,7 +191,12 @@ const notCountry: Problem = {
 
 export function country(options: Description = {}) {
   return {
-    schema: Type.String({ pattern: countryPattern.source, description: '2-letter country code', ...options }),
+    schema: {
+      type: 'string',
+      pattern: countryPattern.source,
+      description: '2-letter country code',
+      ...options,
+    } as Schema<string>,
     column: 'text',
     plain: { kind: 'country' },
     required: true,
@@ -200,7 +224,7 @@ const notDate: Problem = {
 
 export function date(options: Description = {}) {
   return {
-    schema: Type.String({ format: 'date', ...options }),
+    schema: { type: 'string', format: 'date', ...options } as Schema<string>,
     column: 'date',
     plain: { kind: 'date' },
     required: true,
@@ -219,7 +243,7 @@ const notDateTime: Problem = {
 
 export function dateTime(options: Description = {}) {
   return {
-    schema: Type.String({ format: 'date-time', ...options }),
+    schema: { type: 'string', format: 'date-time', ...options } as Schema<string>,
     column: 'timestamptz',
     plain: { kind: 'dateTime' },
     required: true,
@@ -249,7 +273,7 @@ export function number(options: Range & Description = {}) {
   const { minimum = -Infinity, exclusiveMinimum = -Infinity, maximum = Infinity } = options;
   const outOfRange: Problem = { code: 'out_of_range', message: `must be ${describeRange(options)}` };
   return {
-    schema: Type.Number({ ...options }),
+    schema: { type: 'number', ...options } as Schema<number>,
     column: 'float8',
     plain: { kind: 'number' },
     required: true,
@@ -280,7 +304,7 @@ export function integer(options: { minimum: number; maximum: number } & Descript
     message: `must be a whole number from ${minimum} to ${maximum}`,
   };
   return {
-    schema: Type.Integer({ ...options }),
+    schema: { type: 'integer', ...options } as Schema<number>,
     column: 'numeric',
     required: true,
     read(value) {
@@ -295,7 +319,7 @@ const notFlag: Problem = { code: 'invalid_value', message: 'must be true or fals
 /** `true` or `false` as a word, as in a query parameter. */
 export function flag(options: Description & { readonly examples?: readonly boolean[] } = {}) {
   return {
-    schema: Type.Boolean({ ...options }),
+    schema: { type: 'boolean', ...options } as Schema<boolean>,
     column: 'bool',
     required: true,
     read: (value) => (value === 'true' ? true : value === 'false' ? false : notFlag),
@@ -306,7 +330,7 @@ const wantsBoolean: Problem = { code: 'wrong_type', message: 'must be true or fa
 
 export function boolean(options: Description = {}) {
   return {
-    schema: Type.Boolean({ ...options }),
+    schema: { type: 'boolean', ...options } as Schema<boolean>,
     column: 'bool',
     plain: { kind: 'boolean' },
     required: true,
@@ -321,7 +345,7 @@ export function oneOf<const V extends string>(values: readonly V[], options: Des
   };
   const known: ReadonlySet<unknown> = new Set(values);
   return {
-    schema: Type.Unsafe<V>({ type: 'string', enum: values, ...options }),
+    schema: { type: 'string', enum: values, ...options } as Schema<V>,
     column: 'text',
     plain: { kind: 'choice', values: values.map((value) => new TextEncoder().encode(value)) },
     required: true,
@@ -334,7 +358,7 @@ export function oneOf<const V extends string>(values: readonly V[], options: Des
 
 /** The same field, but it may be omitted, null, or an empty string, which is a value and differs from null. */
 export function optional<F extends Field>(field: F): Omit<F, 'required'> & { required: false } {
-  const { minLength: _, ...schema } = field.schema as TSchema & Nullable;
+  const { minLength: _, ...schema } = field.schema;
   const types = Array.isArray(schema.type) ? schema.type : [schema.type];
   const nullable = {
     ...schema,
@@ -350,10 +374,4 @@ function readOptional({ read }: Field): Field['read'] {
   if (!isProblem(ofEmpty)) return read;
   const empty: Problem = { code: ofEmpty.code, message: 'is empty; send null or leave the field out' };
   return (value) => (value === '' ? empty : read(value));
-}
-
-interface Nullable {
-  readonly type: string | readonly string[];
-  readonly enum?: readonly unknown[];
-  readonly minLength?: number;
 }

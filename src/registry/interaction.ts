@@ -1,6 +1,15 @@
-import { Type } from 'typebox';
 import { limits } from '../limits.ts';
-import { type Field, oneOf, optional, type Problem, type RecordOf, reference, text, uuid } from './fields.ts';
+import {
+  type Field,
+  oneOf,
+  optional,
+  type Problem,
+  type RecordOf,
+  reference,
+  type Schema,
+  text,
+  uuid,
+} from './fields.ts';
 import type { ResourceType } from './resources.ts';
 import { type Instant, instantOf, latestMs, readDateTime } from './times.ts';
 
@@ -22,14 +31,14 @@ const wantsTimestamp: Problem = { ...badTimestamp, code: 'wrong_type' };
 
 function eventTimestamp() {
   return {
-    schema: Type.Unsafe<number | string>({
+    schema: {
       type: ['integer', 'string'],
       minimum: 1,
       maximum: latestMs,
       format: 'date-time',
       description:
         'when it happened: epoch seconds below 100000000000, epoch milliseconds from there on, or an ISO 8601 date-time',
-    }),
+    } as Schema<number | string>,
     column: 'jsonb',
     plain: { kind: 'eventTimestamp' },
     required: true,
