@@ -1,4 +1,4 @@
-import { numberForAll } from '../src/changes/old-changes.ts';
+import { numberForAll } from '../src/changes/change-retention.ts';
 import { readConfig } from '../src/config.ts';
 import { createPool } from '../src/postgres/pool.ts';
 import type { Bench } from './case.ts';

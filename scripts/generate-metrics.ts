@@ -1,9 +1,9 @@
-import { type DescribedMetric, described } from '../src/metrics/described.ts';
+import { type DescribedMetric, described } from '../src/metrics/metric-definitions.ts';
 import { writeOrCheck } from './write-or-check.ts';
 
 const opening = `# Metrics
 
-Generated from \`src/metrics/described.ts\` by \`npm run generate\`.
+Generated from \`src/metrics/metric-definitions.ts\` by \`npm run generate\`.
 
 With \`METRICS_PORT\` set, a process serves its metrics for Prometheus at \`/metrics\` on that port. No label grows with the
 number of organisations, keys or records. Beside the metrics below there are those of Node and the process
@@ -20,4 +20,4 @@ const rows = Object.values<DescribedMetric>(described).map(
     `| \`${name}\` | ${kind} | ${labels.map((label) => `\`${label}\``).join(', ')} | ${help} |\n`,
 );
 
-writeOrCheck('docs/metrics.md', opening + rows.join(''), 'src/metrics/described.ts says');
+writeOrCheck('docs/metrics.md', opening + rows.join(''), 'src/metrics/metric-definitions.ts says');

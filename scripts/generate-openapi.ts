@@ -1,6 +1,6 @@
 import { describeAdminApi } from '../src/http/admin/description.ts';
 import { adminOperations } from '../src/http/admin/operations.ts';
-import { describeApi } from '../src/http/openapi.ts';
+import { describeApi } from '../src/http/description/openapi.ts';
 import { operations } from '../src/http/operations.ts';
 import { writeOrCheck } from './write-or-check.ts';
 

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { help, unknownCommand } from './cli/help.ts';
 import { ConfigError } from './config.ts';
-import { MigrationRefused } from './postgres/migration-checksums.ts';
+import { MigrationRefused } from './postgres/schema/migration-checksums.ts';
 
 /** Each command is a file of its own, loaded only when needed. */
 const commands: Record<string, () => Promise<{ run(args: string[]): Promise<void> }>> = {

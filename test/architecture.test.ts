@@ -27,7 +27,7 @@ const steps = [
   ['src/limits.ts'],
   ['src/settings.ts'],
   ['src/errors.ts', 'src/config.ts'],
-  ['src/turns.ts'],
+  ['src/admission'],
   ['src/json', 'src/registry'],
   ['src/metrics'],
   ['src/traces'],

@@ -1,6 +1,6 @@
 // bookkeeping/: what every transaction that stores something writes about it: changes, counts and the receipt.
 
-import type { Write } from '../postgres/one-exchange.ts';
+import type { Write } from '../postgres/pipelined-insert.ts';
 
 /** What a receipt says of its request as a whole. */
 export interface ReceiptHead {

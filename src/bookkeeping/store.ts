@@ -1,5 +1,5 @@
 import { randomUUIDv7 } from 'node:crypto';
-import { insertsInParts, type Statement, type Write } from '../postgres/one-exchange.ts';
+import { insertsInParts, type Statement, type Write } from '../postgres/pipelined-insert.ts';
 import type { Client } from '../postgres/pool.ts';
 import { expectRows, inTransaction, retryConflicts } from '../postgres/transactions.ts';
 import { type ReceiptAddition, type ReceiptHead, receiptEntry } from './receipt-entry.ts';

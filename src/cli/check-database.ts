@@ -1,6 +1,6 @@
 import { mayAdminister, mayServe, roleSettings, surplusRights } from '../operator/roles.ts';
 import { isRefusedLogin, isUnavailable, type Pool } from '../postgres/pool.ts';
-import { schemaState } from '../postgres/schema-state.ts';
+import { schemaState } from '../postgres/schema/schema-state.ts';
 import { otherLogin, type Target } from './explain-database.ts';
 import { commandError } from './help.ts';
 

@@ -1,6 +1,6 @@
 import { limits } from '../limits.ts';
 import { type Setting, settings } from '../settings.ts';
-import { meantName } from './likest-first.ts';
+import { meantName } from './edit-distance.ts';
 
 const general = `intake-server: data ingestion service
 

@@ -2,7 +2,7 @@ import { parseArgs } from 'node:util';
 import { type ListedKey, listApiKeys } from '../keys/api-keys.ts';
 import { allPermissions } from '../keys/permissions.ts';
 import { limits } from '../limits.ts';
-import { type IssuedKey, issueKey, revokeKey, rotateKey } from '../operator/acts.ts';
+import { type IssuedKey, issueKey, revokeKey, rotateKey } from '../operator/audited-actions.ts';
 import {
   browserPermissions,
   keyLabel,
@@ -12,8 +12,8 @@ import {
   permissionsOf,
 } from '../operator/rules.ts';
 import { resourceTypes } from '../registry/resources.ts';
+import { likestFirst } from './edit-distance.ts';
 import { commandError } from './help.ts';
-import { likestFirst } from './likest-first.ts';
 import { operator, organisationNamed, printAll, stateOf } from './operator.ts';
 import { readExpiry, readPeriod } from './periods.ts';
 import { withPool } from './with-pool.ts';

@@ -1,7 +1,11 @@
 import { parseArgs } from 'node:util';
 import { readSetting } from '../config.ts';
 import { limits } from '../limits.ts';
-import { changeOrganisation, createOrganisation, type OrganisationChange } from '../operator/acts.ts';
+import {
+  changeOrganisation,
+  createOrganisation,
+  type OrganisationChange,
+} from '../operator/audited-actions.ts';
 import { listOrganisations, type Organisation } from '../operator/organisations.ts';
 import {
   type OrganisationLimit,

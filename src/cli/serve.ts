@@ -2,27 +2,27 @@ import { once } from 'node:events';
 import { type AddressInfo, Server } from 'node:net';
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 import type { FastifyBaseLogger, FastifyInstance, FastifyListenOptions } from 'fastify';
+import { BytesInFlight } from '../admission/bytes-in-flight.ts';
 import { type AdminConfig, type Config, isLoopback, readConfig } from '../config.ts';
 import { buildAdminApp, buildApp } from '../http/app.ts';
-import { Certificate, logged } from '../http/certificate.ts';
-import { serveMetrics } from '../http/metrics-server.ts';
-import { version } from '../http/openapi.ts';
-import type { Parts } from '../http/operation.ts';
-import { BytesInFlight } from '../keys/bytes-in-flight.ts';
+import { version } from '../http/description/openapi.ts';
+import type { Parts } from '../http/operation/operation.ts';
+import { Certificate, logged } from '../http/server/certificate.ts';
+import { serveMetrics } from '../http/server/metrics-server.ts';
 import type { SignedCursors } from '../keys/signed-cursors.ts';
 import { limits } from '../limits.ts';
 import { choresOf, counting } from '../maintenance/chores.ts';
 import { type Maintenance, startMaintenance } from '../maintenance/maintenance.ts';
+import { Reachability, type ReachabilityLog } from '../postgres/health/reachability.ts';
+import { Readiness } from '../postgres/health/readiness.ts';
 import { createPool, isLossOfWorker, leavesOutcomeOpen } from '../postgres/pool.ts';
-import { Reachability, type ReachabilityLog } from '../postgres/reachability.ts';
-import { Readiness } from '../postgres/readiness.ts';
 import type { Traces } from '../traces/traces.ts';
 import { checkAdminDatabase, checkDatabase } from './check-database.ts';
+import { createParts, statementEvents } from './composition.ts';
 import { detourLog } from './detour-log.ts';
 import { explaining, type Target } from './explain-database.ts';
 import { commandError, refuseArguments } from './help.ts';
 import { sourcesOf } from './metric-sources.ts';
-import { createParts, statementEvents } from './parts.ts';
 
 export async function run(args: string[]): Promise<void> {
   refuseArguments('serve', args);
@@ -93,7 +93,7 @@ async function start(
   const certificate = config.tls ? new Certificate(config.tls) : undefined;
   // Loaded only for whom has a Redis: its library is a tenth of the start.
   const shared = config.redisUrl
-    ? (await import('../keys/shared-counts.ts')).connectSharedCounts(config.redisUrl, (isThere, error) =>
+    ? (await import('../admission/shared-counts.ts')).connectSharedCounts(config.redisUrl, (isThere, error) =>
         tellOfRedis(log, isThere, error),
       )
     : undefined;

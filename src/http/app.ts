@@ -1,33 +1,35 @@
+// http/: the only folder that knows Fastify: the list of operations, the gate, the routes, the API description.
+
 import { METHODS } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Readable } from 'node:stream';
 import compress from '@fastify/compress';
 import type { FastifyBaseLogger, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { BytesInFlight, Holding } from '../admission/bytes-in-flight.ts';
+import type { Counted, LimitHeaders } from '../admission/request-limits.ts';
 import type { Config } from '../config.ts';
 import { RequestError } from '../errors.ts';
-import type { BytesInFlight, Holding } from '../keys/bytes-in-flight.ts';
-import type { Counted, LimitHeaders } from '../keys/request-limits.ts';
 import { limits } from '../limits.ts';
 import type { Metrics } from '../metrics/metrics.ts';
 import { type Step, untraced } from '../traces/step.ts';
 import type { Began, RequestTrace, Traces } from '../traces/traces.ts';
-import { isJsonLines, jsonLines } from './accept.ts';
 import { describeAdminApi } from './admin/description.ts';
 import { adminOperations } from './admin/operations.ts';
 import type { AdminParts } from './admin/parts.ts';
-import { corsHeaders, preflightHeaders } from './browser-keys.ts';
-import type { Certificate } from './certificate.ts';
-import { Connections } from './connections.ts';
-import { handleError, refuseConnect } from './error-handler.ts';
+import { describeApi } from './description/openapi.ts';
 import { type Admitted, admit, admitOperator, type Seen } from './gate.ts';
-import { describeApi } from './openapi.ts';
-import type { Answer, JsonSchema, Operation, Parts } from './operation.ts';
+import { isJsonLines, jsonLines } from './operation/accept.ts';
+import { corsHeaders, preflightHeaders } from './operation/browser-keys.ts';
+import type { Answer, JsonSchema, Operation, Parts } from './operation/operation.ts';
 import { operations } from './operations.ts';
-import { discardRest, type Payload, readBody } from './read-body.ts';
-import { addReference, referencePaths } from './reference.ts';
-import { beginLine, lineEnder } from './request-line.ts';
-import { createServer } from './server.ts';
-import { isStreamed, streamOf } from './streamed-body.ts';
+import { addReference, referencePaths } from './reference/reference.ts';
+import { beginLine, lineEnder } from './server/access-log.ts';
+import type { Certificate } from './server/certificate.ts';
+import { Connections } from './server/connections.ts';
+import { handleError, refuseConnect } from './server/error-handler.ts';
+import { discardRest, type Payload, readBody } from './server/read-body.ts';
+import { createServer } from './server/server.ts';
+import { isStreamed, streamOf } from './server/streamed-body.ts';
 
 declare module 'fastify' {
   interface FastifyInstance {

@@ -1,16 +1,16 @@
 import type { IncomingMessage } from 'node:http';
 import type { FastifyRequest } from 'fastify';
+import type { LimitHeaders } from '../admission/request-limits.ts';
 import type { Config } from '../config.ts';
 import { RequestError } from '../errors.ts';
 import { authenticate, bearerOf, type Principal, unauthorized } from '../keys/authenticate.ts';
-import { type Permission, permits } from '../keys/permissions.ts';
-import type { LimitHeaders } from '../keys/request-limits.ts';
+import { lacksPermission, permits } from '../keys/permissions.ts';
 import { findToken } from '../operator/admin-tokens.ts';
 import { resourceTypes } from '../registry/resources.ts';
 import type { AdminParts } from './admin/parts.ts';
-import { isPreflight, refuseVisitor } from './browser-keys.ts';
-import type { Operation, Parts } from './operation.ts';
-import { type Query, readQuery } from './query.ts';
+import { isPreflight, refuseVisitor } from './operation/browser-keys.ts';
+import type { Operation, Parts } from './operation/operation.ts';
+import { type Query, readQuery } from './operation/query.ts';
 
 declare module 'fastify' {
   interface FastifyContextConfig {
@@ -147,11 +147,6 @@ function isPublic(url: string, { apiReference }: Config): boolean {
   return (
     url.startsWith('/health/') || (apiReference && /^\/(\?|$|docs(\/|\?|$)|openapi\.json(\?|$))/.test(url))
   );
-}
-
-export function lacksPermission(permission: Permission): RequestError {
-  const message = `The API key lacks the permission ${permission}; ask the operator for a key that has it.`;
-  return new RequestError('missing_permission', { permission, message });
 }
 
 /** An address with a trailing slash is unknown, too: the router would read it as a record with an empty id. */

@@ -1,4 +1,4 @@
-import type { Operation } from './operation.ts';
+import type { Operation } from './operation/operation.ts';
 import { changesOperation } from './routes/changes.ts';
 import { healthOperations } from './routes/health.ts';
 import { interactionOperations } from './routes/interactions.ts';

@@ -1,5 +1,5 @@
 import { limits } from '../limits.ts';
-import { insertsInParts, type Write } from '../postgres/one-exchange.ts';
+import { insertsInParts, type Write } from '../postgres/pipelined-insert.ts';
 import type { Client, Pool } from '../postgres/pool.ts';
 import { BeginAgain } from '../postgres/transactions.ts';
 import type { KeyedInteraction } from './interaction-rows.ts';

@@ -1,7 +1,7 @@
 import { type Done, noRejections, storingStatement } from '../bookkeeping/store.ts';
 import { limits } from '../limits.ts';
 import { binaryArray } from '../postgres/binary/array-writer.ts';
-import type { Statement, Write } from '../postgres/one-exchange.ts';
+import type { Statement, Write } from '../postgres/pipelined-insert.ts';
 import type { Client } from '../postgres/pool.ts';
 import { claimColumns, claimsInParts, unlessClaimed } from './idempotency-keys.ts';
 import {

@@ -1,6 +1,6 @@
 import { binaryArray } from '../postgres/binary/array-writer.ts';
 import type { EncodedRows } from '../postgres/binary/encoded-rows.ts';
-import { insertsInParts, type Statement, type Write } from '../postgres/one-exchange.ts';
+import { insertsInParts, type Statement, type Write } from '../postgres/pipelined-insert.ts';
 import { type Client, isDuplicate, type Pool } from '../postgres/pool.ts';
 import { BeginAgain, expectRows } from '../postgres/transactions.ts';
 import { sentRows } from '../records/tables.ts';

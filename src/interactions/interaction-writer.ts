@@ -1,8 +1,9 @@
 import { storeInTransaction } from '../bookkeeping/store.ts';
 import { RequestError } from '../errors.ts';
 import { limits } from '../limits.ts';
-import type { NodePools } from '../postgres/node-pools.ts';
-import { inOneExchange } from '../postgres/one-exchange.ts';
+import type { NodePools } from '../postgres/cluster/node-pools.ts';
+import { StallWatch } from '../postgres/health/stall-watch.ts';
+import { inOneExchange } from '../postgres/pipelined-insert.ts';
 import {
   type Client,
   isLockNotAcquired,
@@ -10,7 +11,6 @@ import {
   isUnavailable,
   leavesOutcomeOpen,
 } from '../postgres/pool.ts';
-import { StallWatch } from '../postgres/stall-watch.ts';
 import { CommitUnconfirmed } from '../postgres/transactions.ts';
 import { itemTypes } from '../registry/interaction.ts';
 import type { Traces } from '../traces/traces.ts';

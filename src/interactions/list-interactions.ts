@@ -1,5 +1,5 @@
 import { limits } from '../limits.ts';
-import type { AskedPage } from '../postgres/newest-first.ts';
+import type { AskedPage } from '../postgres/keyset-page.ts';
 import type { Pool } from '../postgres/pool.ts';
 import { LineBuffer } from '../records/line-buffer.ts';
 import {
@@ -15,7 +15,7 @@ import {
 import { type ItemType, interaction, itemTypes } from '../registry/interaction.ts';
 import type { Instant } from '../registry/times.ts';
 import { type InteractionAnswer, interactionAnswer } from './answer.ts';
-import { type InteractionFilter, listInteractions } from './look-for-interactions.ts';
+import { type InteractionFilter, listInteractions } from './interaction-search.ts';
 
 const filters = {
   student_id: uuid(),

@@ -1,15 +1,8 @@
-// keys/: who asks, what they may do, and how much: API keys, their cache, permissions, limits.
+// keys/: who asks and what they may do: API keys, their cache, permissions, signed cursors.
 
+import type { OrganisationLimits } from '../admission/request-limits.ts';
 import { isoTime } from '../postgres/iso-time.ts';
 import type { Client, Pool } from '../postgres/pool.ts';
-
-/** The limits of one organisation; null where the service's default applies. */
-export interface OrganisationLimits {
-  readonly requests_per_second_max: number | null;
-  readonly interactions_per_second_max: number | null;
-  readonly records_per_second_max: number | null;
-  readonly bytes_in_flight_max: number | null;
-}
 
 export interface StoredKey extends OrganisationLimits {
   readonly organisation_id: string;

@@ -1,21 +1,17 @@
 import { timingSafeEqual } from 'node:crypto';
+import { blockOf } from '../admission/client-address.ts';
+import type { FailedKeys } from '../admission/failed-keys.ts';
+import type { Counted } from '../admission/request-limits.ts';
 import { RequestError } from '../errors.ts';
-import type { OrganisationLimits } from './api-keys.ts';
-import { blockOf } from './client-address.ts';
-import type { FailedKeys } from './failed-keys.ts';
 import { hashKey, keyIdOf } from './key-format.ts';
 import type { KnownKeys } from './known-keys.ts';
 
 /** On whose behalf a request is made. It comes from the key alone, never from anything else in the request. */
-export interface Principal {
-  readonly organisationId: string;
+export interface Principal extends Counted {
   readonly keyId: string;
   readonly permissions: readonly string[];
   /** Null for an ordinary key. */
   readonly browserOrigins: readonly string[] | null;
-  /** With a browser key: the client's address, which has limits of its own. */
-  readonly visitor: string | undefined;
-  readonly limits: OrganisationLimits;
 }
 
 export interface Credentials {

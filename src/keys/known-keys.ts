@@ -1,16 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { FairQueue } from '../admission/fair-queue.ts';
+import type { OrganisationLimits } from '../admission/request-limits.ts';
 import { RequestError } from '../errors.ts';
 import { limits } from '../limits.ts';
 import type { Pool } from '../postgres/pool.ts';
-import { Turns } from '../turns.ts';
-import {
-  changedApiKeys,
-  findApiKey,
-  type KeyChanges,
-  noteApiKeysUsed,
-  type OrganisationLimits,
-  type StoredKey,
-} from './api-keys.ts';
+import { changedApiKeys, findApiKey, type KeyChanges, noteApiKeysUsed, type StoredKey } from './api-keys.ts';
 
 /** A key in the cache of this process. */
 export interface KnownKey {
@@ -45,7 +39,7 @@ export class KnownKeys {
   readonly #entries = new Map<string, Entry>();
   readonly #used = new Set<string>();
   /** One fewer than there are connections, so the poll never waits for look-ups. */
-  readonly #turns = new Turns({
+  readonly #turns = new FairQueue({
     atOnce: limits.keyConnectionsMax - 1,
     waitingMax: limits.keyLookUpsWaitingMax,
   });

@@ -1,3 +1,4 @@
+import { RequestError } from '../errors.ts';
 import { type ResourceType, resourceTypes } from '../registry/resources.ts';
 
 /** What a key may do. `data:write` covers every type; `data:write:shops` covers only that one. */
@@ -29,4 +30,9 @@ export function isPermission(value: string): value is Permission {
 
 export function permits(granted: readonly string[], needed: Permission): boolean {
   return granted.includes(needed) || (needed.startsWith('data:write:') && granted.includes('data:write'));
+}
+
+export function lacksPermission(permission: Permission): RequestError {
+  const message = `The API key lacks the permission ${permission}; ask the operator for a key that has it.`;
+  return new RequestError('missing_permission', { permission, message });
 }

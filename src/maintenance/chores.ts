@@ -1,6 +1,6 @@
 // maintenance/: everything that runs in the background, by one elected process.
 
-import { dropOldChanges, ensureChangePartitions, numberForAll } from '../changes/old-changes.ts';
+import { dropOldChanges, ensureChangePartitions, numberForAll } from '../changes/change-retention.ts';
 import type { Config } from '../config.ts';
 import { purgeIdempotencyKeys } from '../interactions/idempotency-keys.ts';
 import { daysAhead, ensurePartitions, indexPartitions } from '../interactions/interaction-partitions.ts';

@@ -6,7 +6,7 @@ import {
   Histogram,
   Registry,
 } from 'prom-client';
-import { type DescribedMetric, described } from './described.ts';
+import { type DescribedMetric, described } from './metric-definitions.ts';
 import { statementLabel } from './statement-label.ts';
 
 /** Read at each scrape. */

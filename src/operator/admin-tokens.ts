@@ -1,9 +1,11 @@
+// operator/: what an operator can do to organisations and keys, for the command line and the admin API.
+
 import { hashKey, isToken, makeToken } from '../keys/key-format.ts';
 import { isoTime } from '../postgres/iso-time.ts';
 import type { Client, Pool } from '../postgres/pool.ts';
 import { inTransaction } from '../postgres/transactions.ts';
-import type { Operator } from './acts.ts';
 import { insertAuditEntry } from './audit-log.ts';
+import type { Operator } from './audited-actions.ts';
 
 /** `read-only` permits every GET of the admin API, `full` everything. */
 export type TokenRole = 'full' | 'read-only';

@@ -2,9 +2,9 @@ import { endApiKeyAfter, findListedKey } from '../keys/api-keys.ts';
 import { limits } from '../limits.ts';
 import type { Client, Pool } from '../postgres/pool.ts';
 import { inTransaction } from '../postgres/transactions.ts';
-import { changeOrganisation, type Operator, revokeKey } from './acts.ts';
 import { isTokenThere, revokeToken } from './admin-tokens.ts';
 import { type AuditEntry, insertAuditEntry } from './audit-log.ts';
+import { changeOrganisation, type Operator, revokeKey } from './audited-actions.ts';
 
 export interface Repeated {
   readonly revokedKeys: number;

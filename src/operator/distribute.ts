@@ -1,5 +1,5 @@
 import { limits } from '../limits.ts';
-import { schemaState } from '../postgres/schema-state.ts';
+import { schemaState } from '../postgres/schema/schema-state.ts';
 
 /**
  * Distributes the data over the nodes of a Citus cluster by organisation. `tenants` goes first, and every other table

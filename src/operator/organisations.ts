@@ -1,5 +1,5 @@
 import { randomUUIDv7 } from 'node:crypto';
-import type { OrganisationLimits } from '../keys/api-keys.ts';
+import type { OrganisationLimits } from '../admission/request-limits.ts';
 import { isoTime } from '../postgres/iso-time.ts';
 import type { Client, Pool } from '../postgres/pool.ts';
 

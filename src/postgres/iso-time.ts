@@ -1,5 +1,3 @@
-// postgres/: pools, transactions and their retries, migrations, paging. Knows no table of a capability.
-
 /** SQL for an instant in ISO 8601, with milliseconds. */
 export function isoTime(column: string): string {
   return `to_char(${column} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`;

@@ -1,6 +1,6 @@
+import { FairQueue } from '../admission/fair-queue.ts';
 import { limits } from '../limits.ts';
-import { Turns } from '../turns.ts';
-import type { NodePools } from './node-pools.ts';
+import type { NodePools } from './cluster/node-pools.ts';
 import { type Client, isUnavailable, type Pool } from './pool.ts';
 
 /**
@@ -9,7 +9,7 @@ import { type Client, isUnavailable, type Pool } from './pool.ts';
  */
 export class SharedPool {
   readonly #pools: NodePools;
-  readonly #turns: Turns;
+  readonly #turns: FairQueue;
   readonly #readersMax: number;
   #inUse = 0;
   #allInUseSinceMs = 0;
@@ -19,7 +19,7 @@ export class SharedPool {
     this.#pools = pools;
     const share = (part: number) => Math.max(1, Math.floor(atOnce * part));
     this.#readersMax = share(limits.readersConnectionShareMax);
-    this.#turns = new Turns({
+    this.#turns = new FairQueue({
       atOnce,
       perOrganisationMax: share(limits.connectionShareMax),
       waitingMax: limits.connectionsWaitingMax,

@@ -1,5 +1,5 @@
 import { limits } from '../limits.ts';
-import { inOneWrite } from './one-write.ts';
+import { inOneWrite } from './corked-write.ts';
 import {
   type Client,
   isConflict,

@@ -1,6 +1,6 @@
 import { RequestError } from '../errors.ts';
 import { limits } from '../limits.ts';
-import { type AskedPage, newestFirst } from '../postgres/newest-first.ts';
+import { type AskedPage, newestFirst } from '../postgres/keyset-page.ts';
 import type { Pool } from '../postgres/pool.ts';
 import {
   dateTime,

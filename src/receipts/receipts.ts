@@ -1,5 +1,5 @@
 import { counted } from '../bookkeeping/receipt-entry.ts';
-import type { TimedTable } from '../postgres/newest-first.ts';
+import type { TimedTable } from '../postgres/keyset-page.ts';
 import type { Client, Pool } from '../postgres/pool.ts';
 import type { Counts } from './batch-answer.ts';
 

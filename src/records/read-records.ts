@@ -1,8 +1,8 @@
 import { limits } from '../limits.ts';
+import { withoutSorting } from '../postgres/index-order.ts';
 import { exactTime } from '../postgres/iso-time.ts';
 import type { Client, Pool } from '../postgres/pool.ts';
 import { takeRows } from '../postgres/take-rows.ts';
-import { withoutSorting } from '../postgres/without-sorting.ts';
 import type { Field } from '../registry/fields.ts';
 import { type Resource, type ResourceType, resources } from '../registry/resources.ts';
 import { LineBuffer } from './line-buffer.ts';

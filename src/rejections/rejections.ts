@@ -1,7 +1,7 @@
 import type { EncodedRows } from '../postgres/binary/encoded-rows.ts';
+import { withoutSorting } from '../postgres/index-order.ts';
 import type { Client, Pool } from '../postgres/pool.ts';
 import { expectRows } from '../postgres/transactions.ts';
-import { withoutSorting } from '../postgres/without-sorting.ts';
 import type { UploadType } from '../registry/upload-types.ts';
 import { firstUuid } from '../registry/uuid-v7.ts';
 import { type KindFilter, listKinds, type Reasons } from './rejection-kinds.ts';

@@ -9,7 +9,7 @@ import {
   hasDimension,
   isUsable,
   nobody,
-} from './sum-rows.ts';
+} from './report-sql.ts';
 
 const longest = `interval '${longestWindowHours} hours'`;
 const windowRows = `(values ${Object.values(windows)

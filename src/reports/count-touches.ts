@@ -10,7 +10,7 @@ import {
   itemOf,
   nobody,
   orHyphen,
-} from './sum-rows.ts';
+} from './report-sql.ts';
 
 /** Interactions by their ids, or the next ones after one of them. */
 export type Which =

@@ -13,8 +13,8 @@ import {
   type Window,
   windowNames,
 } from './definitions.ts';
+import { columnOf, creditedFigures } from './report-sql.ts';
 import { hasReport } from './report-switch.ts';
-import { columnOf, creditedFigures } from './sum-rows.ts';
 
 export const reportParameters: Readonly<Record<string, Field>> = {
   from: optional(

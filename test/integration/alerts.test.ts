@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { expect, it } from 'vitest';
-import { described } from '../../src/metrics/described.ts';
+import { described } from '../../src/metrics/metric-definitions.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const folder = `${root}/deploy/observability`;

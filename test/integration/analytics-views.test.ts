@@ -4,7 +4,7 @@ import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import { views } from '../../src/operator/analytics-views.ts';
 import { grantRoles } from '../../src/operator/roles.ts';
-import { migrate } from '../../src/postgres/migrate.ts';
+import { migrate } from '../../src/postgres/schema/migrate.ts';
 import { tableOf } from '../../src/records/tables.ts';
 import { resourceTypes } from '../../src/registry/resources.ts';
 import { createAnalyst } from '../support/analysts.ts';

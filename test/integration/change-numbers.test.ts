@@ -6,7 +6,7 @@ import pg from 'pg';
 import { afterAll, beforeAll, expect, inject, it } from 'vitest';
 import { ChangeCursors, startOf } from '../../src/changes/change-cursor.ts';
 import { freshCursor, numberAllChanges, stateOf } from '../../src/changes/change-log.ts';
-import { dropOldChanges, numberForAll } from '../../src/changes/old-changes.ts';
+import { dropOldChanges, numberForAll } from '../../src/changes/change-retention.ts';
 import { readConfig } from '../../src/config.ts';
 import { SignedCursors } from '../../src/keys/signed-cursors.ts';
 import { limits } from '../../src/limits.ts';

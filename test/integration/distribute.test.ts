@@ -12,7 +12,7 @@ import { startService } from '../../src/cli/serve.ts';
 import { readConfig } from '../../src/config.ts';
 import { limits } from '../../src/limits.ts';
 import { distributionSteps } from '../../src/operator/distribute.ts';
-import { schemaState } from '../../src/postgres/schema-state.ts';
+import { schemaState } from '../../src/postgres/schema/schema-state.ts';
 import { type Api, apiOf } from '../support/api.ts';
 import { unlimited } from '../support/built-server.ts';
 import { createTestDatabase } from '../support/database.ts';

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { NewInteraction } from '../../src/interactions/interaction-rows.ts';
 import { InteractionWriter } from '../../src/interactions/interaction-writer.ts';
 import { recordInteraction } from '../../src/interactions/record-interaction.ts';
-import { NodePools } from '../../src/postgres/node-pools.ts';
+import { NodePools } from '../../src/postgres/cluster/node-pools.ts';
 import type { OwnPool } from '../../src/postgres/pool.ts';
 import { createTestApp, type TestApp } from '../support/app.ts';
 

@@ -2,7 +2,7 @@
 
 import { afterAll, expect, inject, it } from 'vitest';
 import { readConfig } from '../../src/config.ts';
-import { NodePools } from '../../src/postgres/node-pools.ts';
+import { NodePools } from '../../src/postgres/cluster/node-pools.ts';
 import {
   type Client,
   createPool,

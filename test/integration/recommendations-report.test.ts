@@ -1,7 +1,7 @@
 // @module-tag postgres-15
 
 import { afterAll, beforeAll, expect, inject, it } from 'vitest';
-import { numberForAll } from '../../src/changes/old-changes.ts';
+import { numberForAll } from '../../src/changes/change-retention.ts';
 import { firstUuid } from '../../src/registry/uuid-v7.ts';
 import { keepStep, ReportKeeper } from '../../src/reports/keep-report.ts';
 import { createTestApp, type TestApp } from '../support/app.ts';

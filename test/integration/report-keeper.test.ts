@@ -1,10 +1,10 @@
 // @module-tag postgres-15
 
 import { afterAll, beforeAll, expect, inject, it, vi } from 'vitest';
-import { numberForAll } from '../../src/changes/old-changes.ts';
+import { numberForAll } from '../../src/changes/change-retention.ts';
 import { readConfig } from '../../src/config.ts';
 import { limits } from '../../src/limits.ts';
-import { changeOrganisation, createOrganisation } from '../../src/operator/acts.ts';
+import { changeOrganisation, createOrganisation } from '../../src/operator/audited-actions.ts';
 import { type Client, createPool, type Pool } from '../../src/postgres/pool.ts';
 import { keepStep, ReportKeeper } from '../../src/reports/keep-report.ts';
 import { reportLagMs } from '../../src/reports/report-lag.ts';

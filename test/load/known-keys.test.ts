@@ -1,8 +1,8 @@
 // @module-tag full
 
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { FailedKeys } from '../../src/admission/failed-keys.ts';
 import { authenticate } from '../../src/keys/authenticate.ts';
-import { FailedKeys } from '../../src/keys/failed-keys.ts';
 import { makeKey } from '../../src/keys/key-format.ts';
 import { KnownKeys } from '../../src/keys/known-keys.ts';
 import { createTestApp, type TestApp } from '../support/app.ts';

@@ -8,7 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { pictureOf } from '../../scripts/draw-dashboard.ts';
-import { described } from '../../src/metrics/described.ts';
+import { described } from '../../src/metrics/metric-definitions.ts';
 import { apiOf } from '../support/api.ts';
 import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
 import { makeCertificate } from '../support/certificate.ts';

@@ -1,9 +1,9 @@
 import type { FastifyInstance } from 'fastify';
-import { createParts } from '../../src/cli/parts.ts';
+import { createParts } from '../../src/cli/composition.ts';
 import { readConfig } from '../../src/config.ts';
 import { buildApp } from '../../src/http/app.ts';
 import { allPermissions } from '../../src/keys/permissions.ts';
-import { changeOrganisation, createOrganisation, issueKey } from '../../src/operator/acts.ts';
+import { changeOrganisation, createOrganisation, issueKey } from '../../src/operator/audited-actions.ts';
 import { createPool, type OwnPool } from '../../src/postgres/pool.ts';
 import { unlimited } from './built-server.ts';
 import { createTestDatabase } from './database.ts';

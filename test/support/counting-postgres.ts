@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { embeddedBinaries, startLocalPostgres } from '../../src/cli/local-postgres.ts';
 import { grantRoles } from '../../src/operator/roles.ts';
-import { migrate } from '../../src/postgres/migrate.ts';
+import { migrate } from '../../src/postgres/schema/migrate.ts';
 import { servingLogin } from './database.ts';
 import { queryDatabase } from './query-database.ts';
 

@@ -7,7 +7,7 @@ import type { TestProject } from 'vitest/node';
 import { embeddedBinaries, startLocalPostgres } from '../../src/cli/local-postgres.ts';
 import { distributionSteps } from '../../src/operator/distribute.ts';
 import { grantRoles } from '../../src/operator/roles.ts';
-import { migrate } from '../../src/postgres/migrate.ts';
+import { migrate } from '../../src/postgres/schema/migrate.ts';
 import { citusNodes, createCitusTemplate, dropCitusDatabase } from './citus.ts';
 import { servingLogin } from './database.ts';
 import { startPgBouncer } from './pgbouncer.ts';

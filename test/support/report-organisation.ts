@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { expect } from 'vitest';
-import { numberForAll } from '../../src/changes/old-changes.ts';
+import { numberForAll } from '../../src/changes/change-retention.ts';
 import { keepStep, ReportKeeper } from '../../src/reports/keep-report.ts';
 import type { TestApp } from './app.ts';
 

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { readConfig } from '../../src/config.ts';
 import { allPermissions } from '../../src/keys/permissions.ts';
-import { createOrganisation, issueKey } from '../../src/operator/acts.ts';
+import { createOrganisation, issueKey } from '../../src/operator/audited-actions.ts';
 import { findOrganisation } from '../../src/operator/organisations.ts';
 import { createPool } from '../../src/postgres/pool.ts';
 import type { HostedServer, WantedKey, WantedServer } from './ask-run-host.ts';

@@ -1,7 +1,7 @@
 import type { CursorSigner } from '../../keys/signed-cursors.ts';
 import { type AuditEntry, listAuditEntries } from '../../operator/audit-log.ts';
 import { optional } from '../../registry/fields.ts';
-import type { Operation } from '../operation.ts';
+import type { Operation } from '../operation/operation.ts';
 import { invalid } from './body.ts';
 import { organisationNamed, pageOf, pageQuery, slugField } from './fields.ts';
 import type { AdminParts } from './parts.ts';

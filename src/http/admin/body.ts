@@ -3,7 +3,7 @@
 import { type Detail, RequestError } from '../../errors.ts';
 import { parseBody } from '../../json/parse-body.ts';
 import { shownName } from '../../registry/warnings.ts';
-import type { JsonSchema } from '../operation.ts';
+import type { JsonSchema } from '../operation/operation.ts';
 
 /** A field of a body: its published schema and the function that reads its value. */
 export interface BodyField<T = unknown> {

@@ -1,6 +1,6 @@
-import { describeOperations } from '../openapi.ts';
-import { closed, pageSchema } from '../openapi-answers.ts';
-import type { JsonSchema, Operation } from '../operation.ts';
+import { closed, pageSchema } from '../description/answers.ts';
+import { describeOperations } from '../description/openapi.ts';
+import type { JsonSchema, Operation } from '../operation/operation.ts';
 
 const text = { type: 'string' };
 const textOrNull = { type: ['string', 'null'] };

@@ -1,10 +1,10 @@
 import { limits } from '../../limits.ts';
-import type { Operator } from '../../operator/acts.ts';
+import type { Operator } from '../../operator/audited-actions.ts';
 import { findOrganisation, type Organisation } from '../../operator/organisations.ts';
 import { slugProblem, slugSchema } from '../../operator/rules.ts';
 import type { Pool } from '../../postgres/pool.ts';
 import { type Field, integer, isProblem, optional, text } from '../../registry/fields.ts';
-import type { Call, DescribedAnswer } from '../operation.ts';
+import type { Call, DescribedAnswer } from '../operation/operation.ts';
 import { type BodyField, invalid, refuse } from './body.ts';
 
 /** Over HTTP the actor is the token. The request id is in the audit log and in the service's log. */

@@ -3,7 +3,7 @@ import { listApiKeys } from '../../keys/api-keys.ts';
 import { isKeyId, keyIdPattern } from '../../keys/key-format.ts';
 import { allPermissions, permissions as knownPermissions } from '../../keys/permissions.ts';
 import { limits } from '../../limits.ts';
-import { type IssuedKey, issueKey, revokeKey, rotateKey } from '../../operator/acts.ts';
+import { type IssuedKey, issueKey, revokeKey, rotateKey } from '../../operator/audited-actions.ts';
 import {
   browserPermissions,
   keyLabel,
@@ -13,8 +13,8 @@ import {
 } from '../../operator/rules.ts';
 import { dateTime, flag, optional } from '../../registry/fields.ts';
 import { readDateTime, unixMsOf } from '../../registry/times.ts';
-import { notFound } from '../openapi-responses.ts';
-import type { Call, Operation } from '../operation.ts';
+import { notFound } from '../description/responses.ts';
+import type { Call, Operation } from '../operation/operation.ts';
 import { type BodyField, bodySchema, invalid, readFields, refuse } from './body.ts';
 import {
   bodyText,

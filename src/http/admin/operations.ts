@@ -1,4 +1,4 @@
-import type { Operation } from '../operation.ts';
+import type { Operation } from '../operation/operation.ts';
 import { healthOperations } from '../routes/health.ts';
 import { auditOperations } from './audit.ts';
 import { keyOperations } from './keys.ts';

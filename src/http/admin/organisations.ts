@@ -1,9 +1,13 @@
 import { RequestError } from '../../errors.ts';
-import { changeOrganisation, createOrganisation, type OrganisationChange } from '../../operator/acts.ts';
+import {
+  changeOrganisation,
+  createOrganisation,
+  type OrganisationChange,
+} from '../../operator/audited-actions.ts';
 import { findOrganisation, listOrganisations, type Organisation } from '../../operator/organisations.ts';
 import { organisationLimits, organisationName, slugProblem, slugSchema } from '../../operator/rules.ts';
-import { notFound } from '../openapi-responses.ts';
-import type { Call, Operation } from '../operation.ts';
+import { notFound } from '../description/responses.ts';
+import type { Call, Operation } from '../operation/operation.ts';
 import { type BodyField, bodySchema, readFields, refuse } from './body.ts';
 import {
   bodyText,

@@ -1,8 +1,8 @@
+import type { BytesInFlight } from '../../admission/bytes-in-flight.ts';
 import type { Config } from '../../config.ts';
-import type { BytesInFlight } from '../../keys/bytes-in-flight.ts';
 import type { SignedCursors } from '../../keys/signed-cursors.ts';
+import type { Readiness } from '../../postgres/health/readiness.ts';
 import type { Pool } from '../../postgres/pool.ts';
-import type { Readiness } from '../../postgres/readiness.ts';
 
 /** The dependencies of the admin API's operations. */
 export interface AdminParts {

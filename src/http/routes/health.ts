@@ -1,10 +1,10 @@
 // http/routes/: the operations of the API, one file per capability.
 
 import { RequestError } from '../../errors.ts';
+import type { StallingPart } from '../../postgres/health/readiness.ts';
 import { meaningOf } from '../../postgres/loggable-error.ts';
 import { isAnswered, isLockTimeout, isUnavailable } from '../../postgres/pool.ts';
-import type { StallingPart } from '../../postgres/readiness.ts';
-import type { Operation, Parts } from '../operation.ts';
+import type { Operation, Parts } from '../operation/operation.ts';
 
 type HealthParts = Pick<Parts, 'readiness'>;
 

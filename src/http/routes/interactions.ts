@@ -8,12 +8,16 @@ import { recordInteraction } from '../../interactions/record-interaction.ts';
 import { limits } from '../../limits.ts';
 import { isUuid, uuid } from '../../registry/fields.ts';
 import { interactionExample } from '../../registry/interaction.ts';
-import { jsonLines } from '../accept.ts';
-import { acceptedAnswer, inSteps } from '../browser-keys.ts';
-import { exportOf, variesByAccept, wantsLines } from '../export.ts';
-import { idempotencyKeyHeader, idempotencyReplayed, readIdempotencyKey } from '../idempotency-key.ts';
-import { keyReused, notFound } from '../openapi-responses.ts';
-import { type Operation, principalOf } from '../operation.ts';
+import { keyReused, notFound } from '../description/responses.ts';
+import { jsonLines } from '../operation/accept.ts';
+import { acceptedAnswer, inSteps } from '../operation/browser-keys.ts';
+import { exportOf, variesByAccept, wantsLines } from '../operation/export.ts';
+import {
+  idempotencyKeyHeader,
+  idempotencyReplayed,
+  readIdempotencyKey,
+} from '../operation/idempotency-key.ts';
+import { type Operation, principalOf } from '../operation/operation.ts';
 import { aboutBrowserKeys, acceptedFromBrowser, uploadInteractions } from './upload.ts';
 
 const tag = 'Interactions';

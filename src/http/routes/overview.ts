@@ -1,5 +1,5 @@
 import { overviewOf } from '../../uploads/overview.ts';
-import { type Operation, principalOf } from '../operation.ts';
+import { type Operation, principalOf } from '../operation/operation.ts';
 
 export const overviewOperation: Operation = {
   id: 'get-overview',

@@ -6,18 +6,17 @@ import { findRecord, type RecordsAsked, readLines, readPage } from '../../record
 import { dateTime, type Field, flag, integer, isUuid, optional, uuid } from '../../registry/fields.ts';
 import {
   idFieldOf,
-  type Resource,
   type ResourceType,
   referencesOf,
   resources,
   resourceTypes,
 } from '../../registry/resources.ts';
 import { type Instant, isoOf } from '../../registry/times.ts';
-import { jsonLines } from '../accept.ts';
-import { exportOf, variesByAccept, wantsLines } from '../export.ts';
-import { notFound } from '../openapi-responses.ts';
-import { type Answer, type Call, type Operation, type Parts, principalOf } from '../operation.ts';
-import { schemaName } from './upload.ts';
+import { notFound } from '../description/responses.ts';
+import { pageSchemaName, storedSchemaName } from '../description/stored-records.ts';
+import { jsonLines } from '../operation/accept.ts';
+import { exportOf, variesByAccept, wantsLines } from '../operation/export.ts';
+import { type Answer, type Call, type Operation, type Parts, principalOf } from '../operation/operation.ts';
 
 const tag = 'Records';
 
@@ -142,22 +141,4 @@ function readAsked(type: ResourceType, call: Call): RecordsAsked {
     equal: equal as Record<string, string>,
     after: cursor as string | undefined,
   };
-}
-
-/** A stored record has every field; a sent one need not. */
-export function storedSchemaName(type: ResourceType): string {
-  return `Stored${schemaName(type)}`;
-}
-
-export function pageSchemaName(type: ResourceType): string {
-  return `${schemaName(type)}Page`;
-}
-
-/** A record of the type as it is read back. */
-export function storedExample(type: ResourceType): Readonly<Record<string, unknown>> {
-  const { fields, example }: Resource = resources[type];
-  const sent: Readonly<Record<string, unknown>> = example;
-  return Object.fromEntries(
-    Object.entries(fields).map(([name, { fallback }]) => [name, sent[name] ?? fallback ?? null]),
-  );
 }

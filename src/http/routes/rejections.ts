@@ -10,7 +10,7 @@ import {
 import type { RejectionFilter } from '../../rejections/rejections.ts';
 import { overallStatus, sumCounts } from '../../uploads/answer.ts';
 import { type Replayed, replayCursor, replayRejections } from '../../uploads/replay-rejections.ts';
-import { type Call, type Operation, principalOf } from '../operation.ts';
+import { type Call, type Operation, principalOf } from '../operation/operation.ts';
 
 const tag = 'Rejections';
 

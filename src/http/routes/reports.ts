@@ -5,7 +5,7 @@ import {
   recommendationsReport,
   reportParameters,
 } from '../../reports/read-report.ts';
-import { type Operation, principalOf } from '../operation.ts';
+import { type Operation, principalOf } from '../operation/operation.ts';
 
 const figures: Figures = {
   touches: 1200,

@@ -2,8 +2,8 @@ import { type Receipt, receiptFilters, receiptFor, receiptPage } from '../../rec
 import { uuid } from '../../registry/fields.ts';
 import { batchAnswer } from '../../uploads/answer.ts';
 import { created } from '../../uploads/outcome.ts';
-import { notFound } from '../openapi-responses.ts';
-import { type Operation, principalOf } from '../operation.ts';
+import { notFound } from '../description/responses.ts';
+import { type Operation, principalOf } from '../operation/operation.ts';
 
 const tag = 'Receipts';
 

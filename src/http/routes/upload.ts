@@ -22,10 +22,15 @@ import { ingestRequest } from '../../uploads/ingest-request.ts';
 import { created, failed, type Outcome } from '../../uploads/outcome.ts';
 import type { CheckedBatch } from '../../uploads/read/batch-builder.ts';
 import type { Progress } from '../../uploads/store/commit-batch.ts';
-import { isJsonLines } from '../accept.ts';
-import { acceptedAnswer, inSteps, refuseDryRun } from '../browser-keys.ts';
-import { idempotencyKeyHeader, idempotencyReplayed, readIdempotencyKey } from '../idempotency-key.ts';
-import { keyReused } from '../openapi-responses.ts';
+import { keyReused } from '../description/responses.ts';
+import { schemaName } from '../description/stored-records.ts';
+import { isJsonLines } from '../operation/accept.ts';
+import { acceptedAnswer, inSteps, refuseDryRun } from '../operation/browser-keys.ts';
+import {
+  idempotencyKeyHeader,
+  idempotencyReplayed,
+  readIdempotencyKey,
+} from '../operation/idempotency-key.ts';
 import {
   type Answer,
   type Call,
@@ -33,7 +38,7 @@ import {
   type Operation,
   type Parts,
   principalOf,
-} from '../operation.ts';
+} from '../operation/operation.ts';
 
 const answer = { schema: { $ref: '#/components/schemas/UploadAnswer' } };
 const answerOrError = { schema: { oneOf: [answer.schema, { $ref: '#/components/schemas/Error' }] } };
@@ -305,14 +310,6 @@ function describe(type: ResourceType, recordsMax: number): string {
 
 function inLines(what: string): string {
   return `The ${what} may also be sent one a line, with \`Content-Type: application/x-ndjson\` and nothing around them.`;
-}
-
-/** `shop-categories` becomes `ShopCategory`. */
-export function schemaName(type: ResourceType): string {
-  return resources[type].singular
-    .split(' ')
-    .map((word) => word.charAt(0).toUpperCase() + word.slice(1))
-    .join('');
 }
 
 /** Built by the code that builds real answers, so the reference cannot drift from them. */

@@ -2,10 +2,10 @@ import { availableParallelism } from 'node:os';
 import { setImmediate } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { Piscina } from 'piscina';
+import { FairQueue } from '../../admission/fair-queue.ts';
 import { RequestError } from '../../errors.ts';
 import { limits } from '../../limits.ts';
 import type { UploadType } from '../../registry/upload-types.ts';
-import { Turns } from '../../turns.ts';
 import { type Builders, type CheckedBatch, makeBuilders } from './batch-builder.ts';
 import { checkUpload, hashBatches } from './check-upload.ts';
 import type { CheckResult, CheckTask } from './check-upload-worker.ts';
@@ -33,9 +33,9 @@ export interface Unchecked {
  */
 export class UploadChecker {
   readonly #threads: Piscina<CheckTask, CheckResult>;
-  readonly #threadTurns: Turns;
+  readonly #threadTurns: FairQueue;
   readonly #builders = makeBuilders();
-  readonly #loopTurns = new Turns({ atOnce: 1, waitingMax: limits.uploadsWaitingMax });
+  readonly #loopTurns = new FairQueue({ atOnce: 1, waitingMax: limits.uploadsWaitingMax });
 
   constructor() {
     const extension = import.meta.url.endsWith('.ts') ? 'ts' : 'js';
@@ -47,7 +47,7 @@ export class UploadChecker {
       idleTimeout: limits.workerIdleMs,
       resourceLimits: { maxYoungGenerationSizeMb: limits.workerYoungGenerationMb },
     });
-    this.#threadTurns = new Turns({ atOnce: maxThreads, waitingMax: limits.uploadsWaitingMax });
+    this.#threadTurns = new FairQueue({ atOnce: maxThreads, waitingMax: limits.uploadsWaitingMax });
   }
 
   async check(upload: Unchecked): Promise<CheckedUpload> {

@@ -1,0 +1,120 @@
+import { RequestError } from '../errors.ts';
+
+export interface FairQueueOptions {
+  /** How many tasks may run at once. */
+  readonly atOnce: number;
+  /** How many of them for one organisation; default all. */
+  readonly perOrganisationMax?: number;
+  readonly waitingMax: number;
+  /** Waiting longer than this fails; without it, tasks wait forever. */
+  readonly waitMs?: number;
+}
+
+interface Waiting {
+  readonly max: number;
+  readonly begin: () => void;
+}
+
+/**
+ * A fair queue: runs a few tasks at once, and organisations take turns. One with many tasks in the queue delays another
+ * by no more than the tasks under way. A task fails if the queue is full or if it waits too long.
+ */
+export class FairQueue {
+  readonly #options: FairQueueOptions;
+  readonly #perOrganisationMax: number;
+  /** The queue of each organisation; the one whose turn it is comes first. */
+  readonly #waiting = new Map<string, Set<Waiting>>();
+  #waitingCount = 0;
+  readonly #workingFor = new Map<string, number>();
+  #working = 0;
+
+  constructor(options: FairQueueOptions) {
+    this.#options = options;
+    this.#perOrganisationMax = options.perOrganisationMax ?? options.atOnce;
+  }
+
+  get waitingCount(): number {
+    return this.#waitingCount;
+  }
+
+  async take<T>(organisationId: string, work: () => Promise<T>): Promise<T> {
+    const end = await this.begin(organisationId);
+    try {
+      return await work();
+    } finally {
+      end();
+    }
+  }
+
+  /**
+   * Resolves when it is the organisation's turn, to a function that ends the turn. The task begins only if fewer than `max` of
+   * the organisation are running.
+   */
+  async begin(organisationId: string, max = this.#perOrganisationMax): Promise<() => void> {
+    if (this.#isFreeFor(organisationId, max)) this.#start(organisationId);
+    else await this.#wait(organisationId, max);
+    let hasEnded = false;
+    return () => {
+      if (hasEnded) return;
+      hasEnded = true;
+      this.#end(organisationId);
+    };
+  }
+
+  #isFreeFor(organisationId: string, max: number): boolean {
+    const working = this.#workingFor.get(organisationId) ?? 0;
+    return this.#working < this.#options.atOnce && working < max;
+  }
+
+  #wait(organisationId: string, max: number): Promise<void> {
+    const { waitingMax, waitMs } = this.#options;
+    if (this.#waitingCount >= waitingMax) return Promise.reject(new RequestError('overloaded'));
+    return new Promise<void>((resolve, reject) => {
+      const refuse = () => {
+        this.#forget(organisationId, waiting);
+        reject(new RequestError('overloaded'));
+      };
+      const timer = waitMs === undefined ? undefined : setTimeout(refuse, waitMs);
+      const waiting: Waiting = {
+        max,
+        begin: () => {
+          clearTimeout(timer);
+          this.#forget(organisationId, waiting);
+          this.#start(organisationId);
+          resolve();
+        },
+      };
+      const others = this.#waiting.get(organisationId);
+      if (others) others.add(waiting);
+      else this.#waiting.set(organisationId, new Set([waiting]));
+      this.#waitingCount++;
+    });
+  }
+
+  #forget(organisationId: string, waiting: Waiting): void {
+    const others = this.#waiting.get(organisationId);
+    if (!others?.delete(waiting)) return;
+    this.#waitingCount--;
+    if (others.size === 0) this.#waiting.delete(organisationId);
+  }
+
+  #start(organisationId: string): void {
+    this.#working++;
+    this.#workingFor.set(organisationId, (this.#workingFor.get(organisationId) ?? 0) + 1);
+  }
+
+  #end(organisationId: string): void {
+    this.#working--;
+    const working = (this.#workingFor.get(organisationId) ?? 0) - 1;
+    if (working > 0) this.#workingFor.set(organisationId, working);
+    else this.#workingFor.delete(organisationId);
+    for (const [next, waiting] of this.#waiting) {
+      const [first] = waiting;
+      if (!first || !this.#isFreeFor(next, first.max)) continue;
+      first.begin();
+      // Goes to the end of the line.
+      if (this.#waiting.delete(next) && waiting.size > 0) this.#waiting.set(next, waiting);
+      return;
+    }
+  }
+}

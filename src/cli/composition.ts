@@ -1,0 +1,122 @@
+import { BytesInFlight } from '../admission/bytes-in-flight.ts';
+import { FailedKeys } from '../admission/failed-keys.ts';
+import { RequestLimits } from '../admission/request-limits.ts';
+import type { SharedCounts } from '../admission/shared-counts.ts';
+import { ChangeWatch } from '../changes/change-watch.ts';
+import type { Config } from '../config.ts';
+import type { Parts } from '../http/operation/operation.ts';
+import { InteractionWriter } from '../interactions/interaction-writer.ts';
+import { KnownKeys } from '../keys/known-keys.ts';
+import { SignedCursors } from '../keys/signed-cursors.ts';
+import { limits } from '../limits.ts';
+import type { Metrics } from '../metrics/metrics.ts';
+import { Detours } from '../postgres/cluster/node-detours.ts';
+import { NodePools } from '../postgres/cluster/node-pools.ts';
+import { OwningNodes } from '../postgres/cluster/owning-nodes.ts';
+import { Readiness } from '../postgres/health/readiness.ts';
+import { StallWatch } from '../postgres/health/stall-watch.ts';
+import { createPool, type OwnPool } from '../postgres/pool.ts';
+import { SharedPool } from '../postgres/shared-pool.ts';
+import type { StatementEvents } from '../postgres/timed-statements.ts';
+import type { Traces } from '../traces/traces.ts';
+import { UploadChecker } from '../uploads/read/upload-checker.ts';
+
+/**
+ * Makes the pools and caches of a process. Interactions and keys have their own pools, so that uploads cannot starve
+ * them.
+ */
+export function createParts(
+  config: Config,
+  pool: OwnPool,
+  sharedCounts?: SharedCounts,
+  metrics?: Metrics,
+  traces?: Traces,
+): Parts & {
+  readonly pools: Readonly<Record<string, NodePools | OwnPool>>;
+  readonly owners: OwningNodes | undefined;
+  readonly detours: Detours;
+} {
+  const keyPool = createPool(
+    {
+      ...config,
+      databaseConnectionsMax: limits.keyConnectionsMax,
+      databaseTimeoutMs: Math.min(config.databaseTimeoutMs, limits.keyChangesIntervalMs),
+    },
+    () => {},
+    // Requests share a key look-up, so it belongs to the trace of none of them.
+    { statements: statementEvents(metrics, undefined) },
+  );
+  // Behind a pooler the workers' addresses are unknown. The pool for keys: uploads must not delay the shard map.
+  const owners = config.databasePooler ? undefined : new OwningNodes(keyPool, 'tenants');
+  const forRequests = { plansOnce: true, statements: statementEvents(metrics, traces) };
+  const ofWriter = { ...config, databaseConnectionsMax: limits.interactionWritersMax };
+  const writerPool = createPool(ofWriter, () => writer.forgetKnown(), forRequests);
+  const detours = new Detours((worker) => metrics?.detoured(worker));
+  const writerPools = new NodePools(
+    writerPool,
+    owners,
+    (node) => createPool(at(node, ofWriter), () => writer.forgetKnown(), forRequests),
+    { detours },
+  );
+  const writer = new InteractionWriter(writerPools, (rows) => metrics?.flushed(rows), traces);
+  const checker = new UploadChecker();
+  const cursors = new SignedCursors(keyPool);
+  const keys = new KnownKeys(keyPool, () => {
+    writer.forgetKnown();
+    cursors.forget();
+  });
+  const pools = new NodePools(pool, owners, (node) => createPool(at(node, config), () => {}, forRequests), {
+    openMax: config.databaseConnectionsMax,
+    detours,
+  });
+  const sharedPool = new SharedPool(pools);
+  const uploadsStall = new StallWatch();
+  const readiness = new Readiness(config, {
+    uploads: uploadsStall,
+    interactions: writer.stallWatch,
+    connections: sharedPool,
+    keys,
+  });
+  return {
+    config,
+    metrics,
+    traces,
+    pools: { requests: pools, interactions: writerPools, keys: keyPool },
+    pool: sharedPool,
+    keys,
+    owners,
+    detours,
+    failedKeys: new FailedKeys(config.failedKeysPerMinuteMax),
+    requestLimits: new RequestLimits(config, sharedCounts),
+    bytesInFlight: new BytesInFlight(config),
+    writer,
+    checker,
+    cursors,
+    changeWatch: new ChangeWatch(sharedPool),
+    readiness,
+    uploadsStall,
+    async close() {
+      await Promise.all([checker.close(), writer.close(), pools.close(), readiness.close()]);
+      await Promise.all([writerPool.end(), keyPool.end()]);
+    },
+  };
+}
+
+/** The same database on a worker. */
+function at(node: string, config: Config): Config {
+  const url = new URL(config.databaseUrl);
+  url.host = node;
+  return { ...config, databaseUrl: url.href };
+}
+
+/** The callbacks through which a pool reports its statements, if metrics or traces are on. */
+export function statementEvents(
+  metrics: Metrics | undefined,
+  traces: Traces | undefined,
+): StatementEvents | undefined {
+  if (!metrics && !traces) return undefined;
+  return {
+    ended: metrics && ((name, durationMs) => metrics.statement(name, durationMs)),
+    begin: traces && ((name) => traces.beginStatement(name)),
+  };
+}

@@ -1,0 +1,289 @@
+import { limits } from '../../limits.ts';
+import { problemCodes } from '../../registry/fields.ts';
+import { uploadTypes } from '../../registry/upload-types.ts';
+import { groupings, windowNames } from '../../reports/definitions.ts';
+import type { JsonSchema } from '../operation/operation.ts';
+
+const count = { type: 'integer', minimum: 0 };
+const index = { type: 'integer', minimum: 0, description: "position in the request's `records`, from 0" };
+const text = { type: 'string' };
+const uuid = { type: 'string', format: 'uuid' };
+
+/** An object schema with all members required. */
+export function closed(properties: Record<string, unknown>): JsonSchema {
+  return { type: 'object', required: Object.keys(properties), properties };
+}
+
+/** A page of objects of this schema, listed under `member`. */
+export function pageSchema(member: string, schema: string): JsonSchema {
+  return closed({
+    [member]: { type: 'array', items: { $ref: `#/components/schemas/${schema}` } },
+    next_cursor: { type: ['string', 'null'], description: 'null on the last page' },
+  });
+}
+
+function withOptional(schema: JsonSchema, more: Record<string, unknown>): JsonSchema {
+  return { ...schema, properties: { ...(schema.properties as object), ...more } };
+}
+
+const ref = (name: string) => ({ $ref: `#/components/schemas/${name}` });
+const type = ref('RecordType');
+const instant = { type: 'string', format: 'date-time' };
+const day = { type: 'string', format: 'date' };
+const sum = { type: 'number', minimum: 0 };
+const figures = withOptional(
+  closed({
+    touches: count,
+    students: count,
+    discount_codes: count,
+    transactions: count,
+    transactions_by_offer: count,
+    transactions_by_shop: count,
+    revenue: sum,
+    savings: sum,
+    share_of_transactions: { type: ['number', 'null'], minimum: 0, maximum: 1 },
+  }),
+  { engaged_recommendations: { ...count, description: 'not for browsing' } },
+);
+const bothFigures = closed({
+  recommendations: ref('RecommendationsFigures'),
+  browsing: {
+    oneOf: [ref('RecommendationsFigures'), { type: 'null' }],
+    description: 'null with `group_by=recommendation`',
+  },
+});
+const batches = {
+  type: 'array',
+  description: `one result per ${limits.recordsPerBatch.toLocaleString('en')} records, in the order sent; each is stored in its own transaction`,
+  items: ref('BatchAnswer'),
+};
+const countsSchema = closed({
+  received: count,
+  created: count,
+  updated: count,
+  unchanged: count,
+  stale: count,
+  failed: count,
+});
+const counts = ref('Counts');
+const code = ref('ProblemCode');
+const typeOrNull = (description: string) => ({
+  type: ['string', 'null'],
+  enum: [...uploadTypes, null],
+  description,
+});
+const receipt = {
+  request_id: uuid,
+  operation: { type: 'string', enum: ['upload', 'replay'] },
+  type: typeOrNull('null for a replay of several types'),
+  status: { type: 'integer', enum: [200, 207, 400], description: 'of the batches that are stored' },
+  received: instant,
+  key_id: text,
+  idempotency_key: { type: ['string', 'null'] },
+  body_bytes: count,
+  duration_ms: count,
+  batch_count: { ...count, description: 'how many batches the request has' },
+  complete: { type: 'boolean', description: 'whether every batch is stored' },
+  missing_batches: { type: 'array', items: { type: 'integer', minimum: 1 } },
+  counts,
+};
+
+/** The schemas of answers: uploads, receipts, rejections, warnings. */
+export const answerSchemas: Readonly<Record<string, JsonSchema>> = {
+  RecordType: { type: 'string', enum: uploadTypes },
+  ProblemCode: { type: 'string', enum: problemCodes, description: 'why a record failed' },
+  Counts: countsSchema,
+  UploadAnswer: withOptional(
+    closed({ request_id: { ...uuid, description: 'names the whole request' }, type, batches }),
+    // Not a const: a generator of Python clients turns it into code that does not parse.
+    { dry_run: { type: 'boolean', description: 'true in the answer to a dry run, else absent' } },
+  ),
+  Accepted: closed({
+    received: count,
+    accepted: { ...count, description: 'how many are valid' },
+    errors: { type: 'array', description: 'why the others are not', items: ref('RecordError') },
+    warnings: { type: 'array', items: ref('Warning') },
+  }),
+  ReplayAnswer: closed({
+    request_id: uuid,
+    type: typeOrNull('null where there were records of several types, or of none'),
+    batches,
+    remaining: {
+      type: ['integer', 'null'],
+      description: 'how many rejections that match are left; null where they could not be counted',
+    },
+    next_cursor: {
+      type: ['string', 'null'],
+      description: 'where the next replay continues; null when every one that matches has been tried',
+    },
+  }),
+  Receipt: closed({ ...receipt, batches }),
+  ReceiptSummary: closed(receipt),
+  ReceiptPage: closed({
+    requests: { type: 'array', items: ref('ReceiptSummary') },
+    next_cursor: { type: ['string', 'null'], description: 'null on the last page' },
+  }),
+  Rejection: closed({
+    rejection_id: uuid,
+    type,
+    request_id: uuid,
+    index,
+    id: { type: ['string', 'null'], description: "the record's id if it is a UUID" },
+    rejected: instant,
+    errors: {
+      type: 'array',
+      items: closed({ field: { type: ['string', 'null'] }, code, message: text }),
+    },
+    record: {
+      description: `the record as it was sent, or as it would have been stored; null if it was larger than ${limits.recordBytesMax / 1024} KiB`,
+    },
+  }),
+  RejectionPage: pageSchema('rejections', 'Rejection'),
+  RejectionSummary: closed({
+    rejections: {
+      type: 'array',
+      items: closed({
+        type,
+        code,
+        field: { type: ['string', 'null'] },
+        count,
+        first_seen: instant,
+        last_seen: instant,
+        example: {
+          oneOf: [
+            closed({
+              rejection_id: uuid,
+              request_id: uuid,
+              index,
+              id: { type: ['string', 'null'] },
+              message: text,
+            }),
+            { type: 'null' },
+          ],
+        },
+      }),
+    },
+  }),
+  Overview: closed({
+    types: {
+      type: 'array',
+      items: closed({
+        type,
+        records: count,
+        newest_updated: {
+          ...instant,
+          type: ['string', 'null'],
+          description: 'the newest `updated` ever stored',
+        },
+        last_upload: { ...instant, type: ['string', 'null'] },
+        open_rejections: count,
+      }),
+    },
+  }),
+  Change: closed({
+    cursor: { ...text, description: 'goes on after this change' },
+    type,
+    id: uuid,
+    deleted: { type: 'boolean', description: 'whether the record is marked as deleted, or no longer stored' },
+    record: {
+      type: ['object', 'null'],
+      description: 'the record as it is now, as reading it back gives it; null if it is no longer stored',
+    },
+  }),
+  ChangePage: closed({
+    changes: { type: 'array', items: ref('Change') },
+    next_cursor: { ...text, description: 'goes on after this page' },
+    has_more: { type: 'boolean', description: 'false where everything that is stored has been read' },
+  }),
+  RecommendationsReport: closed({
+    from: day,
+    to: day,
+    window: { type: 'string', enum: windowNames },
+    group_by: { type: 'string', enum: groupings },
+    as_of: {
+      ...instant,
+      type: ['string', 'null'],
+      description:
+        'everything stored before is counted; null while older data is still being counted for the first time',
+    },
+    correlation: text,
+    definitions: {
+      type: 'object',
+      additionalProperties: text,
+      description: 'of the figures, in a sentence each',
+    },
+    total: bothFigures,
+    all: closed({ transactions: count, revenue: sum, savings: sum }),
+    unusable: closed({ service_without_recommendation: count, recommendation_without_service: count }),
+    groups: {
+      type: 'array',
+      description: 'in the order of their keys',
+      items: withOptional(bothFigures, {
+        group: {
+          type: 'object',
+          description: 'what `group_by` names; an item has `item_type` and `item_id`',
+          properties: {
+            day,
+            item_type: text,
+            item_id: uuid,
+            platform: { type: ['string', 'null'] },
+            country: { type: ['string', 'null'] },
+            recommendation_id: uuid,
+          },
+        },
+      }),
+    },
+    next_cursor: { type: ['string', 'null'], description: 'null on the last page' },
+  }),
+  RecommendationsFigures: figures,
+  BatchAnswer: closed({
+    batch: { type: 'integer', minimum: 1 },
+    status: { type: 'integer', enum: [200, 207, 400, 500] },
+    data: withOptional(
+      closed({
+        status: { type: 'string', enum: ['success', 'partial', 'error'] },
+        type,
+        message: text,
+        request_id: uuid,
+        batch_id: uuid,
+        error: { type: ['string', 'null'], description: 'for people: how many failed, and the first few' },
+        counts,
+        errors: {
+          type: 'array',
+          description: `for programs: every failed record, with up to ${limits.errorsPerRecordMax} wrong fields each`,
+          items: ref('RecordError'),
+        },
+        stale: {
+          type: 'array',
+          description: 'records older than the stored ones; skipped, not failed',
+          items: index,
+        },
+        warnings: { type: 'array', items: ref('Warning') },
+      }),
+      {
+        interaction_ids: {
+          type: 'array',
+          description:
+            'in a batch of interactions that is stored: the id of each in the order sent, null for one that failed',
+          items: { ...uuid, type: ['string', 'null'] },
+        },
+      },
+    ),
+  }),
+  RecordError: closed({
+    index,
+    id: { type: ['string', 'null'], description: "the record's id if it is a UUID" },
+    field: { type: ['string', 'null'] },
+    code: { type: 'string', enum: [...problemCodes, 'not_stored', 'outcome_unknown'] },
+    message: text,
+  }),
+  Warning: closed({
+    code: {
+      type: 'string',
+      enum: ['unknown_field', 'more_unknown_fields', 'updated_in_future', 'repeated_id'],
+    },
+    field: { type: ['string', 'null'] },
+    count,
+    message: text,
+  }),
+};

@@ -1,0 +1,198 @@
+import { readFileSync } from 'node:fs';
+import type { ApiName } from '../../errors.ts';
+import type { Field } from '../../registry/fields.ts';
+import { interaction } from '../../registry/interaction.ts';
+import { type ResourceType, resources, resourceTypes } from '../../registry/resources.ts';
+import { jsonLines } from '../operation/accept.ts';
+import type { JsonSchema, Operation } from '../operation/operation.ts';
+import { answerSchemas, pageSchema } from './answers.ts';
+import { codeSamplesOf } from './code-samples.ts';
+import { errorSchemas, errorSection } from './errors.ts';
+import { Parameters } from './parameters.ts';
+import { needsNoSecret, responsesOf, sharedResponses } from './responses.ts';
+import { pageSchemaName, schemaName, storedExample, storedSchemaName } from './stored-records.ts';
+
+/** What the description of an API says besides its operations. */
+export interface AboutApi {
+  readonly api: ApiName;
+  readonly title: string;
+  readonly summary: string;
+  readonly description: string;
+  readonly tags: readonly { readonly name: string; readonly description: string }[];
+  /** The only authentication scheme. */
+  readonly security: Readonly<Record<string, JsonSchema>>;
+  readonly schemas: Readonly<Record<string, JsonSchema>>;
+}
+
+/** Describes operations as OpenAPI 3.1. */
+export function describeOperations(operations: readonly Operation<never>[], about: AboutApi): JsonSchema {
+  const parameters = new Parameters(operations);
+  const paths: Record<string, Record<string, unknown>> = {};
+  for (const operation of operations) {
+    paths[operation.path] = {
+      ...paths[operation.path],
+      [operation.method.toLowerCase()]: describe(operation, parameters),
+    };
+  }
+  const { api, title, summary, description, tags, security, schemas } = about;
+  return {
+    openapi: '3.1.0',
+    info: {
+      title,
+      version: version(),
+      summary,
+      description: `${description}\n\n${errorSection(api)}`,
+      license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
+    },
+    servers: [{ url: '/' }],
+    security: Object.keys(security).map((name) => ({ [name]: [] })),
+    tags,
+    paths,
+    components: {
+      securitySchemes: security,
+      schemas: { ...schemas, ...errorSchemas(api) },
+      parameters: parameters.components,
+      ...sharedResponses(api, operations),
+    },
+  };
+}
+
+/** Describes the whole API: operations as they are served, records from the registry. */
+export function describeApi(operations: readonly Operation[]): JsonSchema {
+  return describeOperations(operations, {
+    api: 'public',
+    title: 'Intake',
+    summary: 'Checked, referenced, durable: records in batches, interactions one by one or in batches.',
+    description: introduction,
+    tags: [
+      { name: 'Upload', description: 'Records in batches, one address per type.' },
+      { name: 'Records', description: aboutRecords },
+      { name: 'Changes', description: 'What was created or changed, in order, for whoever keeps a copy.' },
+      { name: 'Receipts', description: 'The answers to uploads, kept.' },
+      { name: 'Rejections', description: 'Failed records, kept to be corrected or replayed.' },
+      { name: 'Interactions', description: 'What users do: one interaction per request, or many.' },
+      {
+        name: 'Reports',
+        description: 'What the data says. Computed in the background, read in milliseconds.',
+      },
+      { name: 'Health', description: 'For load balancers and monitoring.' },
+    ],
+    security: { apiKey: { type: 'http', scheme: 'bearer', description: 'An API key, `intake_…`.' } },
+    schemas: { ...recordSchemas(), ...interactionSchemas(), ...answerSchemas },
+  });
+}
+
+const aboutRecords = `Read stored records back one by one, in pages, or all at once.
+
+- **Pages**: send \`next_cursor\` as \`cursor\` until it is null. A page can hold fewer records than \`limit\`, even none,
+  and still not be the last: a request reads a bounded number of records.
+- **All at once**: with \`Accept: ${jsonLines}\` every record that matches comes in one answer, one per line; \`limit\`
+  is 400. If an answer breaks off, continue with the id of its last complete line as \`cursor\`.`;
+
+const introduction = `Upload records, up to 5,000 per request, and interactions, one by one or in batches.
+
+- **Referenced data first**: a record fails while a record it refers to is missing.
+- **Retries are safe**: a record replaces the stored one with the same id; sending the same again changes nothing.
+- **Every record is answered for**: \`counts\` add up, and \`errors\` names each failed record, field and reason.
+- **Unknown fields** are ignored and named in \`warnings\`; an unknown query parameter is 400.
+- **Bodies** are JSON in UTF-8, up to 32 MiB, and may be compressed with gzip, br, zstd or deflate.
+- **Date-times** without an offset are UTC.
+- **The client** \`intake-client\` is a command for files, \`intake upload my-export\`, and a library for JavaScript and
+  TypeScript, \`intake.upload('shops', shops)\`. Both cut, retry and report failed records. The examples show both, and
+  docs/uploading.md in the repository shows how to install them.
+- **Request ids**: every answer has \`X-Request-Id\`; quote it when you ask for help.`;
+
+export function version(): string {
+  const manifest = readFileSync(new URL('../../../package.json', import.meta.url), 'utf8');
+  return (JSON.parse(manifest) as { version: string }).version;
+}
+
+function recordSchemas(): Record<string, JsonSchema> {
+  return Object.fromEntries(
+    resourceTypes.flatMap((type) => [
+      [schemaName(type), objectSchema(resources[type].fields)],
+      [storedSchemaName(type), storedSchema(type)],
+      [pageSchemaName(type), pageSchema('records', storedSchemaName(type))],
+    ]),
+  );
+}
+
+/** Stored records have every field, and a field with a fallback is never null. Bounds apply only to what is sent. */
+function storedSchema(resource: ResourceType): JsonSchema {
+  const fields: Readonly<Record<string, Field>> = resources[resource].fields;
+  const properties = Object.entries(fields).map(([name, { schema, fallback }]) => {
+    const { type, format, description } = schema as JsonSchema;
+    return [name, { type: fallback === undefined ? type : typeof fallback, format, description }];
+  });
+  return {
+    type: 'object',
+    required: Object.keys(fields),
+    properties: Object.fromEntries(properties),
+    examples: [storedExample(resource)],
+  };
+}
+
+function interactionSchemas(): Record<string, JsonSchema> {
+  const sent = objectSchema(interaction);
+  const properties = {
+    interaction_id: { type: 'string', format: 'uuid', description: 'a UUIDv7' },
+    ...(sent.properties as object),
+    event_time: {
+      type: 'string',
+      format: 'date-time',
+      description: 'the instant that `event_timestamp` names: RFC 3339, UTC, microseconds',
+    },
+    created: { type: 'string', format: 'date-time', description: 'when it was received' },
+  };
+  const warnings = {
+    type: 'array',
+    description: 'only in the answer to a recording, and only if there are any',
+    items: { $ref: '#/components/schemas/Warning' },
+  };
+  const stored = {
+    type: 'object',
+    required: Object.keys(properties),
+    properties: { ...properties, warnings },
+  };
+  return {
+    NewInteraction: sent,
+    Interaction: stored,
+    InteractionPage: pageSchema('interactions', 'Interaction'),
+  };
+}
+
+function objectSchema(fields: Readonly<Record<string, Field>>): JsonSchema {
+  const entries = Object.entries(fields);
+  return {
+    type: 'object',
+    required: entries.filter(([, field]) => field.required).map(([name]) => name),
+    properties: Object.fromEntries(entries.map(([name, field]) => [name, { ...field.schema }])),
+  };
+}
+
+function describe(operation: Operation<never>, parameters: Parameters): JsonSchema {
+  const { permission, requestBody } = operation;
+  return {
+    operationId: operation.id,
+    tags: [operation.tag],
+    summary: operation.summary,
+    description: permission
+      ? `${operation.description}\n\nNeeds the permission \`${permission}\`.`
+      : operation.description,
+    ...(needsNoSecret(operation) && { security: [] }),
+    ...parameters.of(operation),
+    ...(requestBody && {
+      requestBody: {
+        required: requestBody.required ?? true,
+        content: {
+          'application/json': {
+            schema: requestBody.schema,
+            examples: { example: { value: requestBody.example } },
+          },
+        },
+      },
+    }),
+    responses: responsesOf(operation),
+    ...(permission !== null && codeSamplesOf(operation)),
+  };
+}

@@ -1,0 +1,49 @@
+/** NDJSON: one JSON object per line. */
+export const jsonLines = 'application/x-ndjson';
+
+export function isJsonLines(contentType: string | string[] | undefined): boolean {
+  return (
+    String(contentType ?? '')
+      .split(';', 1)[0]
+      ?.trim()
+      .toLowerCase() === jsonLines
+  );
+}
+
+/** Whether a client asks for this media type by name and does not prefer JSON, the default. */
+export function accepts(mediaType: string, accept: string | string[] | undefined): boolean {
+  const quality = qualitiesOf(String(accept ?? ''));
+  const wanted = quality.get(mediaType) ?? 0;
+  const json = quality.get('application/json') ?? quality.get('application/*') ?? quality.get('*/*') ?? 0;
+  return wanted > 0 && wanted >= json;
+}
+
+export type ContentEncoding = 'br' | 'gzip' | 'identity';
+
+/**
+ * Picks the encoding of an answer by `Accept-Encoding`; falls back to `identity` if the client accepts none of ours.
+ */
+export function preferredEncoding(accept: string | string[] | undefined): ContentEncoding {
+  const quality = qualitiesOf(String(accept ?? ''));
+  const any = quality.get('*');
+  const wanted: [ContentEncoding, number][] = [
+    ['br', quality.get('br') ?? any ?? 0],
+    ['gzip', quality.get('gzip') ?? quality.get('x-gzip') ?? any ?? 0],
+    // Always acceptable unless excluded, but ranked below any encoding that is named.
+    ['identity', quality.get('identity') ?? 0],
+  ];
+  const most = Math.max(...wanted.map(([, q]) => q));
+  return most > 0 ? (wanted.find(([, q]) => q === most)?.[0] ?? 'identity') : 'identity';
+}
+
+/** The names in a header such as `text/html, application/json;q=0.5`, each with its quality from 0 to 1. */
+function qualitiesOf(accept: string): Map<string, number> {
+  return new Map(
+    accept.split(',').map((range) => {
+      const [name = '', ...parameters] = range.split(';').map((part) => part.trim().toLowerCase());
+      const weight = parameters.find((parameter) => parameter.startsWith('q='));
+      const quality = weight === undefined ? 1 : Number(weight.slice(2));
+      return [name, quality >= 0 && quality <= 1 ? quality : 1];
+    }),
+  );
+}

@@ -1,0 +1,86 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { FastifyRequest } from 'fastify';
+import { RequestError } from '../../errors.ts';
+import type { Principal } from '../../keys/authenticate.ts';
+import { limits } from '../../limits.ts';
+import type { RecordError } from '../../receipts/batch-answer.ts';
+import type { Warning } from '../../registry/warnings.ts';
+import type { Answer, Call } from './operation.ts';
+
+/**
+ * Browser keys are part of web pages, so everybody has them. They record interactions, from pages of their origins, and
+ * their answers do not depend on what is stored.
+ */
+
+/** A preflight carries no key, so it is answered alike for all origins. What counts is the answer to the request itself. */
+export const preflightHeaders = {
+  'access-control-allow-origin': '*',
+  'access-control-allow-methods': 'POST',
+  'access-control-allow-headers': 'authorization, content-type, content-encoding, idempotency-key',
+  'access-control-max-age': String(limits.preflightSeconds),
+};
+
+export function isPreflight({ method, headers, routeOptions }: FastifyRequest): boolean {
+  return (
+    method === 'OPTIONS' &&
+    routeOptions.config.isForBrowsers === true &&
+    headers.origin !== undefined &&
+    headers['access-control-request-method'] !== undefined
+  );
+}
+
+/** Lets a page of this origin read the answer. */
+export function corsHeaders(origin: string): Record<string, string> {
+  return {
+    'access-control-allow-origin': origin,
+    'access-control-expose-headers': 'Retry-After, X-Request-Id, RateLimit, RateLimit-Policy',
+  };
+}
+
+/** Refuses what a browser key may not do, before it counts against a limit of the organisation. */
+export function refuseVisitor(
+  { headers, routeOptions }: FastifyRequest,
+  { browserOrigins }: Principal,
+): void {
+  const { operation } = routeOptions.config;
+  if (operation?.permission && !operation.isForBrowsers) {
+    const { permission } = operation;
+    const message = 'A browser key only records interactions; use another key, and keep it out of web pages.';
+    throw new RequestError('missing_permission', { permission, message });
+  }
+  if (!browserOrigins?.includes(headers.origin ?? '')) throw new RequestError('origin_not_allowed');
+}
+
+export interface Accepted {
+  readonly received: number;
+  /** Of the records themselves, without a look at what is stored. */
+  readonly errors: readonly RecordError[];
+  readonly warnings: readonly Warning[];
+}
+
+/** An answer that says nothing about references: an interaction that was stored and one that was kept look alike. */
+export function acceptedAnswer({ received, errors, warnings }: Accepted): Answer {
+  const accepted = received - new Set(errors.map(({ index }) => index)).size;
+  return { status: accepted > 0 ? 202 : 400, body: { received, accepted, errors, warnings } };
+}
+
+/** Answers after a whole number of steps, so that the time of an answer does not show whether a reference is missing. */
+export async function inSteps<T>(work: () => Promise<T>): Promise<T> {
+  const beganMs = performance.now();
+  try {
+    return await work();
+  } finally {
+    const stepMs = limits.browserAnswerStepMs;
+    const elapsedMs = performance.now() - beganMs;
+    await sleep(Math.ceil(elapsedMs / stepMs) * stepMs - elapsedMs);
+  }
+}
+
+/** Its answer would say which references exist. */
+export function refuseDryRun({ query }: Call): void {
+  if (query.dry_run !== true) return;
+  const message = 'cannot be used with a browser key; use another key';
+  throw new RequestError('invalid_request', {
+    details: [{ field: 'dry_run', code: 'not_combinable', message }],
+  });
+}

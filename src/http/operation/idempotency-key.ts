@@ -1,0 +1,28 @@
+import { RequestError } from '../../errors.ts';
+import { limits } from '../../limits.ts';
+import type { Call, JsonSchema } from './operation.ts';
+
+export const idempotencyKeyHeader: Readonly<Record<string, JsonSchema & { description: string }>> = {
+  'Idempotency-Key': {
+    type: 'string',
+    minLength: 1,
+    maxLength: limits.idempotencyKeyCharactersMax,
+    description:
+      'Names this request for 24 hours; the same body again gives the first answer again, another body 422.',
+  },
+};
+
+/** Sent if the whole answer repeats the first one, and this request stored nothing. */
+export const idempotencyReplayed = { 'idempotency-replayed': 'true' };
+
+export function readIdempotencyKey(call: Call): string | undefined {
+  const key = call.headers['idempotency-key'];
+  if (key === undefined) return undefined;
+  if (typeof key === 'string' && key.length >= 1 && key.length <= limits.idempotencyKeyCharactersMax)
+    // Visitors of a page must not be able to take or try the keys of the organisation's own programs.
+    return call.principal?.visitor === undefined ? key : `browser ${key}`;
+  const message = `must be 1 to ${limits.idempotencyKeyCharactersMax} characters long`;
+  throw new RequestError('invalid_request', {
+    details: [{ field: 'Idempotency-Key', code: 'invalid_value', message }],
+  });
+}

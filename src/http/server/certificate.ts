@@ -1,0 +1,119 @@
+import { X509Certificate } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import type { Server } from 'node:tls';
+import type { FastifyBaseLogger } from 'fastify';
+import { type Config, checkCertificate, OutOfDate } from '../../config.ts';
+import { limits } from '../../limits.ts';
+
+interface Pair {
+  readonly cert: Buffer;
+  readonly key: Buffer;
+}
+
+type Age = 'expires soon' | 'expired';
+
+export interface CertificateEvents {
+  replaced(): void;
+  /** The new files cannot be used. Called once for each reason. */
+  refused(error: unknown): void;
+  /** Called once for each certificate and age. */
+  aged(age: Age, expires: Date): void;
+}
+
+/**
+ * The TLS certificate that is served. Its files are polled every two seconds: a file that is replaced through a
+ * symbolic link, as container secrets are, sends no reliable event.
+ */
+export class Certificate {
+  readonly #files: NonNullable<Config['tls']>;
+  readonly #servers: Server[] = [];
+  #pair: Pair;
+  /** The last pair that was read, valid or not, so that the same pair is neither tried nor reported twice. */
+  #seen: Pair;
+  #reported = '';
+  #age: Age | 'valid' = 'valid';
+
+  constructor(files: NonNullable<Config['tls']>) {
+    this.#files = files;
+    this.#pair = { cert: readFileSync(files.certFile), key: readFileSync(files.keyFile) };
+    this.#seen = this.#pair;
+  }
+
+  get pair(): Pair {
+    return this.#pair;
+  }
+
+  get expires(): Date {
+    return new X509Certificate(this.#pair.cert).validToDate;
+  }
+
+  /** New connections to this server get the newest certificate; open ones keep theirs. */
+  useFor(server: Server): void {
+    this.#servers.push(server);
+  }
+
+  /** Returns a function that stops watching. */
+  watch(events: CertificateEvents): () => void {
+    const look = async () => {
+      await this.#look(events);
+      this.#lookAtAge(events);
+    };
+    this.#lookAtAge(events);
+    const timer = setInterval(() => void look(), limits.certificateIntervalMs);
+    return () => clearInterval(timer);
+  }
+
+  async #look({ replaced, refused }: CertificateEvents): Promise<void> {
+    try {
+      const { certFile, keyFile } = this.#files;
+      const [cert, key] = await Promise.all([readFile(certFile), readFile(keyFile)]);
+      if (cert.equals(this.#seen.cert) && key.equals(this.#seen.key)) return;
+      const pair = { cert, key };
+      try {
+        checkCertificate(cert, key);
+      } catch (error) {
+        // One that is not valid yet will be.
+        if (!(error instanceof OutOfDate)) this.#seen = pair;
+        throw error;
+      }
+      this.#seen = pair;
+      for (const server of this.#servers) server.setSecureContext(pair);
+      this.#pair = pair;
+      this.#reported = '';
+      this.#age = 'valid';
+      replaced();
+    } catch (error) {
+      const { message } = error as Error;
+      if (message !== this.#reported) refused(error);
+      this.#reported = message;
+    }
+  }
+
+  #lookAtAge({ aged }: CertificateEvents): void {
+    const { validFromDate: from, validToDate: to } = new X509Certificate(this.#pair.cert);
+    const lifeMs = to.getTime() - from.getTime();
+    const soonMs = Math.min(limits.certificateSoonMs, limits.certificateSoonPart * lifeMs);
+    const leftMs = to.getTime() - Date.now();
+    const age = leftMs <= 0 ? 'expired' : leftMs < soonMs ? 'expires soon' : 'valid';
+    if (age !== this.#age && age !== 'valid') aged(age, to);
+    this.#age = age;
+  }
+}
+
+/** Logs what happens to the certificate. */
+export function logged(log: FastifyBaseLogger): CertificateEvents {
+  return {
+    replaced: () => log.info('the certificate was replaced; new connections get the new one'),
+    refused: (error) => log.error({ err: error }, 'the new certificate cannot be used; the old one stays'),
+    aged(age, expires) {
+      const line = { expires: expires.toISOString() };
+      if (age === 'expired')
+        log.error(
+          line,
+          'the TLS certificate has expired, and clients refuse it; replace TLS_CERT_FILE and TLS_KEY_FILE',
+        );
+      else log.warn(line, 'the TLS certificate expires soon; replace TLS_CERT_FILE and TLS_KEY_FILE');
+    },
+  };
+}

@@ -1,0 +1,32 @@
+import { createServer, type Server } from 'node:http';
+import { limits } from '../../limits.ts';
+
+/**
+ * Serves /metrics on its own server: a scraper needs no key, and must get an answer even when the API has reached its
+ * connection limit. Fastify would add nothing here.
+ */
+export async function serveMetrics(
+  host: string,
+  port: number,
+  write: () => Promise<{ readonly type: string; readonly text: string }>,
+): Promise<Server> {
+  const server = createServer((request, response) => {
+    if (request.method !== 'GET' || request.url !== '/metrics') {
+      response.writeHead(404).end('The metrics are at /metrics.\n');
+      return;
+    }
+    write().then(
+      ({ type, text }) => response.writeHead(200, { 'content-type': type }).end(text),
+      () => response.writeHead(500).end(),
+    );
+  });
+  server.maxConnections = limits.metricsConnectionsMax;
+  server.requestTimeout = limits.metricsTimeoutMs;
+  // A client that does not read its answer must not keep Prometheus out.
+  server.timeout = limits.metricsTimeoutMs;
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(port, host, resolve);
+  });
+  return server;
+}

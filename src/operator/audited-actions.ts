@@ -1,0 +1,170 @@
+import {
+  endApiKeyAfter,
+  findListedKey,
+  insertApiKey,
+  type ListedKey,
+  revokeApiKey,
+} from '../keys/api-keys.ts';
+import { hashKey, makeKey } from '../keys/key-format.ts';
+import type { Client, Pool } from '../postgres/pool.ts';
+import { inTransaction } from '../postgres/transactions.ts';
+import { insertAuditEntry } from './audit-log.ts';
+import {
+  findOrganisation,
+  insertOrganisation,
+  type Organisation,
+  updateOrganisation,
+} from './organisations.ts';
+
+/** Who acts, as the audit log names them. */
+export interface Operator {
+  readonly actor: string;
+  /** The id of the HTTP request, if there was one. */
+  readonly requestId?: string;
+}
+
+/** A key with its details; the only time the key is shown. */
+export interface IssuedKey extends ListedKey {
+  readonly key: string;
+}
+
+/** Undefined if the slug is taken. */
+export async function createOrganisation(
+  pool: Pool,
+  by: Operator,
+  slug: string,
+  name: string,
+): Promise<Organisation | undefined> {
+  return inTransaction(pool, async (client) => {
+    const created = await insertOrganisation(client, slug, name);
+    if (created)
+      await audit(client, by, 'organisation.create', created.organisation_id, null, { slug, name });
+    return created;
+  });
+}
+
+/** The changes to an organisation; omitted fields stay as they are. */
+export type OrganisationChange = Partial<
+  Omit<Organisation, 'organisation_id' | 'slug' | 'created_at' | 'suspended_at'>
+> & { readonly suspended?: boolean };
+
+/** Undefined if there is no such organisation. */
+export async function changeOrganisation(
+  pool: Pool,
+  by: Operator,
+  slug: string,
+  { suspended, ...change }: OrganisationChange,
+): Promise<Organisation | undefined> {
+  return inTransaction(pool, async (client) => {
+    const old = await findOrganisation(client, slug, 'for update');
+    if (!old) return undefined;
+    const changed = await updateOrganisation(client, {
+      ...old,
+      ...change,
+      suspended: suspended ?? old.suspended_at !== null,
+    });
+    for (const [act, details] of actsOf(old, changed)) {
+      await audit(client, by, act, old.organisation_id, null, details);
+    }
+    return changed;
+  });
+}
+
+/** The audit entries for a change; none if nothing changed. */
+function actsOf(old: Organisation, changed: Organisation): [act: string, details: Record<string, unknown>][] {
+  const { name, suspended_at, recommendations_report, organisation_id, slug, created_at, ...limits } =
+    changed;
+  const acts: [string, Record<string, unknown>][] = [];
+  if (name !== old.name) acts.push(['organisation.rename', { name }]);
+  if ((suspended_at === null) !== (old.suspended_at === null)) {
+    acts.push([suspended_at === null ? 'organisation.resume' : 'organisation.suspend', {}]);
+  }
+  if (recommendations_report !== old.recommendations_report)
+    acts.push(['organisation.report', { recommendations_report }]);
+  const entries = Object.entries(limits).filter(
+    ([limit, value]) => value !== old[limit as keyof Organisation],
+  );
+  if (entries.length > 0) acts.push(['organisation.limit', Object.fromEntries(entries)]);
+  return acts;
+}
+
+export interface KeyWanted {
+  readonly organisationId: string;
+  readonly permissions: readonly string[];
+  /** Absent or null for an ordinary key. */
+  readonly browserOrigins?: readonly string[] | null;
+  readonly label: string | null;
+  readonly expiresAt: Date | null;
+}
+
+/** Makes a key and stores its hash. The key is returned only here. */
+export async function issueKey(pool: Pool, by: Operator, wanted: KeyWanted): Promise<IssuedKey> {
+  return inTransaction(pool, async (client) => {
+    const issued = await insertKey(client, by, wanted, null);
+    const { permissions, browser, origins, label, expires_at } = issued;
+    const details = { permissions, ...(browser && { browser, origins }), label, expires_at };
+    await audit(client, by, 'key.issue', wanted.organisationId, issued.key_id, details);
+    return issued;
+  });
+}
+
+/**
+ * Issues a successor with the same permissions, origins and label; the old key expires after the grace period, and both work
+ * meanwhile. Undefined if the old key is not in use.
+ */
+export async function rotateKey(
+  pool: Pool,
+  by: Operator,
+  keyId: string,
+  { graceMs, expiresAt }: { graceMs: number; expiresAt: Date | null },
+): Promise<IssuedKey | undefined> {
+  return inTransaction(pool, async (client) => {
+    const old = await endApiKeyAfter(client, keyId, graceMs);
+    if (!old) return undefined;
+    const issued = await insertKey(client, by, { ...old, expiresAt }, keyId);
+    const { key_id: successor, expires_at } = issued;
+    const details = { successor, grace_seconds: graceMs / 1_000, expires_at };
+    await audit(client, by, 'key.rotate', old.organisationId, keyId, details);
+    return issued;
+  });
+}
+
+/** Undefined if there is no such key. Revoking a key twice changes nothing. */
+export async function revokeKey(pool: Pool, by: Operator, keyId: string): Promise<ListedKey | undefined> {
+  return inTransaction(pool, async (client) => {
+    const revoked = await revokeApiKey(client, keyId);
+    if (revoked?.isNew) await audit(client, by, 'key.revoke', revoked.organisationId, keyId, {});
+    return revoked && findListedKey(client, keyId);
+  });
+}
+
+async function insertKey(
+  client: Client,
+  { actor }: Operator,
+  wanted: KeyWanted,
+  successorOf: string | null,
+): Promise<IssuedKey> {
+  const { keyId, key } = makeKey();
+  await insertApiKey(client, { ...wanted, keyId, keySha256: hashKey(key), createdBy: actor, successorOf });
+  const listed = await findListedKey(client, keyId);
+  if (!listed) throw new Error('a key that was just stored is not there');
+  return { ...listed, key };
+}
+
+async function audit(
+  client: Client,
+  { actor, requestId }: Operator,
+  act: string,
+  organisationId: string,
+  keyId: string | null,
+  details: Record<string, unknown>,
+): Promise<void> {
+  await insertAuditEntry(client, {
+    actor,
+    act,
+    organisationId,
+    keyId,
+    requestId: requestId ?? null,
+    details,
+  });
+}

@@ -1,0 +1,76 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { limits } from '../../limits.ts';
+import type { Pool } from '../pool.ts';
+import { uuidHash } from './uuid-hash.ts';
+
+/** A range of hashes, and the worker that has the organisations in it. */
+interface Shard {
+  readonly min: number;
+  readonly max: number;
+  /** `host:port` */
+  readonly node: string;
+}
+
+/**
+ * Knows which worker of a Citus cluster has an organisation's rows, by polling the coordinator. It is only a hint:
+ * every worker listed here has the metadata and forwards statements for other nodes, so a shard that has just moved
+ * costs a detour and no error. Empty on plain PostgreSQL.
+ */
+export class OwningNodes {
+  readonly #pool: Pool;
+  readonly #table: string;
+  #shards: readonly Shard[] = [];
+
+  /** All distributed tables are colocated with this one. */
+  constructor(pool: Pool, table: string) {
+    this.#pool = pool;
+    this.#table = table;
+  }
+
+  /** Undefined if unknown. */
+  of(organisationId: string): string | undefined {
+    if (this.#shards.length === 0) return undefined;
+    const hash = uuidHash(organisationId);
+    return this.#shards.find(({ min, max }) => min <= hash && hash <= max)?.node;
+  }
+
+  /** The workers that have shards. */
+  get nodes(): ReadonlySet<string> {
+    return new Set(this.#shards.map(({ node }) => node));
+  }
+
+  /** Starts polling, if this is Citus; returns a function that stops it. */
+  watch(): () => Promise<void> {
+    const stopping = new AbortController();
+    const running = this.#keepAsking(stopping.signal);
+    return async () => {
+      stopping.abort();
+      await running;
+    };
+  }
+
+  async #keepAsking(stopping: AbortSignal): Promise<void> {
+    while (!stopping.aborted) {
+      try {
+        const { rowCount } = await this.#pool.query(`select from pg_extension where extname = 'citus'`);
+        if (rowCount === 0) return;
+        await this.ask();
+      } catch {
+        // Everything goes to the coordinator until the next poll succeeds.
+        this.#shards = [];
+      }
+      await sleep(limits.nodesIntervalMs, undefined, { signal: stopping }).catch(() => {});
+    }
+  }
+
+  async ask(): Promise<void> {
+    const { rows } = await this.#pool.query<Shard>(
+      `select s.shardminvalue::integer as min, s.shardmaxvalue::integer as max, n.nodename || ':' || n.nodeport as node
+       from pg_dist_shard s join pg_dist_placement p using (shardid) join pg_dist_node n using (groupid)
+       where s.logicalrelid = to_regclass($1) and n.groupid > 0 and n.noderole = 'primary' and n.isactive
+         and n.hasmetadata and n.metadatasynced`,
+      [this.#table],
+    );
+    this.#shards = rows;
+  }
+}

@@ -1,0 +1,204 @@
+import type { Socket } from 'node:net';
+import pg from 'pg';
+import type { DatabaseConfig } from '../../config.ts';
+import { limits } from '../../limits.ts';
+import { isDiskFull } from '../pool.ts';
+import { migrationNames } from '../schema/migration-checksums.ts';
+import { migrationsFolder, type SchemaState, schemaState } from '../schema/schema-state.ts';
+import { type Stalling, StallWatch } from './stall-watch.ts';
+
+/**
+ * Ignores partitions of days that are over: maintenance locks a day of interactions for up to an hour to build an index. Retries
+ * and replays of old interactions do write to such a day and may time out, but nothing else waits for that lock. When a partition
+ * ends is taken from its name: `pg_get_expr` of its bounds would wait for the lock. Receipts have a partition for each week.
+ */
+const blockedQuestion = `
+  select exists (
+    select from pg_locks l join pg_class c on c.oid = l.relation
+    where l.granted and l.locktype = 'relation' and c.relkind in ('r', 'p')
+      and l.database = (select oid from pg_database where datname = current_database()) and c.oid >= 16384
+      and l.mode in ('ShareLock', 'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock')
+      and not (c.relname ~ '^(to_drop_)?(interactions|changes|receipts|receipt_batches)_\\d{4}_\\d\\d_\\d\\d$'
+        and right(c.relname, 10) < to_char((now() at time zone 'UTC') -
+          case when c.relname ~ 'receipt' then interval '6 days' else interval '0' end, 'YYYY_MM_DD'))
+  ) as blocked`;
+
+/**
+ * Fails if PostgreSQL has no room for a temporary file of about a megabyte: it writes the series to one, since it exceeds
+ * work_mem. Nothing is left behind.
+ */
+const spaceQuestion = `set local work_mem = '64kB'; select count(*) from generate_series(1, ${limits.probeRows})`;
+
+interface Said {
+  readonly schema: SchemaState;
+  /** Whether a lock on a table keeps others from writing; null if not checked. */
+  readonly isBlocked: boolean | null;
+}
+
+/** The parts of a process that can stall. */
+export type StallingPart = 'uploads' | 'interactions' | 'connections' | 'keys';
+
+/**
+ * Whether the database is reachable, has a schema that this version works with, and writes succeed. It has its own
+ * connection: in the common pool it would wait behind uploads, and a busy pool does not mean that the database is away.
+ * No key is needed to ask, so concurrent requests share one query, and its answer is reused for a short time.
+ */
+export class Readiness {
+  readonly #config: Pick<DatabaseConfig, 'databaseUrl' | 'databasePooler'>;
+  readonly #parts: Readonly<Partial<Record<StallingPart, Stalling>>>;
+  /** Cached: the migrations of this program do not change while it runs. */
+  #expected: readonly string[] | undefined;
+  /** Connected and idle. */
+  #client: pg.Client | undefined;
+  #said: Promise<Said> | undefined;
+  #idle: NodeJS.Timeout | undefined;
+
+  constructor(
+    config: Pick<DatabaseConfig, 'databaseUrl' | 'databasePooler'>,
+    parts: Readonly<Partial<Record<StallingPart, Stalling>>> = {},
+  ) {
+    this.#config = config;
+    this.#parts = parts;
+  }
+
+  /** Rejects, in time, if the database does not answer. */
+  async schemaState(): Promise<SchemaState> {
+    return (await this.#answer()).schema;
+  }
+
+  /** The stalled parts, and for how long. Rejects if the database does not answer. */
+  async stalled(): Promise<{ readonly part: StallingPart; readonly ms: number }[]> {
+    const { isBlocked } = await this.#answer();
+    // Writes that timed out say nothing about now. If no lock is in the way any more, the next writes will show.
+    if (isBlocked === false) for (const watch of this.#givenUp()) watch.forgive();
+    return Object.entries(this.#parts)
+      .map(([part, { stalledMs }]) => ({ part: part as StallingPart, ms: stalledMs }))
+      .filter(({ ms }) => ms > limits.stalledMs);
+  }
+
+  /** Whether the process can serve. Never rejects. */
+  async isReady(): Promise<boolean> {
+    try {
+      const stalled = await this.stalled();
+      const state = await this.schemaState();
+      if ((await this.serverFailure()) !== undefined) return false;
+      return stalled.length === 0 && state !== 'behind' && state !== 'ahead';
+    } catch {
+      return false;
+    }
+  }
+
+  /** The error with which the server fails the writes of several organisations, or all that are under way. */
+  async serverFailure(): Promise<unknown> {
+    await this.#answer();
+    const watches = this.#watches.filter(({ stalledMs }) => stalledMs > limits.stalledMs);
+    return this.#failing() ?? watches.map(({ cause }) => cause).find((cause) => cause !== undefined);
+  }
+
+  /** How long each part has stalled, including those below the limit. */
+  get stalledMs(): Record<string, number> {
+    return Object.fromEntries(Object.entries(this.#parts).map(([part, { stalledMs }]) => [part, stalledMs]));
+  }
+
+  get #watches(): StallWatch[] {
+    return Object.values(this.#parts).filter((part) => part instanceof StallWatch);
+  }
+
+  #givenUp(): StallWatch[] {
+    return this.#watches.filter((watch) => watch.hasGivenUp);
+  }
+
+  #failing(): unknown {
+    return this.#watches.map(({ failures }) => failures.error).find((error) => error !== undefined);
+  }
+
+  #answer(): Promise<Said> {
+    if (this.#said) return this.#said;
+    const said = this.#ask().finally(() => {
+      setTimeout(() => this.#forget(said), limits.readinessReusedMs).unref();
+    });
+    this.#said = said;
+    return said;
+  }
+
+  #forget(said: Promise<Said> | undefined): void {
+    if (this.#said === said) this.#said = undefined;
+  }
+
+  async close(): Promise<void> {
+    await this.#said?.catch(() => {});
+    this.#drop();
+  }
+
+  async #ask(): Promise<Said> {
+    this.#expected ??= await migrationNames(migrationsFolder);
+    const isSuspected = this.#watches.some(({ failures }) => failures.isSuspected);
+    // An old connection would not show that new ones fail.
+    if (isSuspected) this.#drop();
+    const kept = this.#take();
+    const client = kept ?? this.#newClient();
+    // Fails whatever it waits for (DNS, connection, login, answer), and drops the connection.
+    const timer = setTimeout(() => client.connection.stream.destroy(), limits.readinessTimeoutMs);
+    try {
+      if (!kept) await client.connect();
+      const schema = await schemaState(client, this.#expected);
+      // Locks are checked only when writes have timed out.
+      const { rows } =
+        this.#givenUp().length > 0
+          ? await client.query<{ blocked: boolean }>(blockedQuestion)
+          : { rows: [{ blocked: null }] };
+      if (isSuspected) await this.#lookForSpace(client);
+      this.#keep(client);
+      return { schema, isBlocked: rows[0]?.blocked ?? null };
+    } catch (error) {
+      client.connection.stream.destroy();
+      throw error;
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  /** A small write may fit where a batch does not, so this needs more room. */
+  async #lookForSpace(client: pg.Client): Promise<void> {
+    try {
+      await client.query(spaceQuestion);
+    } catch (error) {
+      if (isDiskFull(error)) for (const { failures } of this.#watches) failures.confirm(error);
+    }
+  }
+
+  #newClient(): pg.Client {
+    const client = new pg.Client({
+      connectionString: this.#config.databaseUrl,
+      application_name: 'intake-server',
+      // A statement that waits for a lock would go on after we have left. A pooler does not accept the timeout.
+      ...(!this.#config.databasePooler && { statement_timeout: limits.readinessTimeoutMs }),
+    });
+    client.on('error', () => {
+      if (this.#client !== client) return;
+      // The cached answer may no longer be true.
+      this.#forget(this.#said);
+      this.#take();
+    });
+    return client;
+  }
+
+  #keep(client: pg.Client): void {
+    this.#client = client;
+    this.#idle = setTimeout(() => this.#drop(), limits.databaseIdleMs).unref();
+  }
+
+  #take(): pg.Client | undefined {
+    clearTimeout(this.#idle);
+    const client = this.#client;
+    this.#client = undefined;
+    return client;
+  }
+
+  /** Closes the connection without waiting for an answer: the server may give none. */
+  #drop(): void {
+    const client = this.#take();
+    client?.end().catch(() => {});
+    (client?.connection.stream as Socket | undefined)?.destroySoon();
+  }
+}

@@ -1,0 +1,40 @@
+import { fileURLToPath } from 'node:url';
+import { migrationNames, numberOf } from './migration-checksums.ts';
+
+export const migrationsFolder = fileURLToPath(new URL('../../../migrations', import.meta.url));
+
+/**
+ * How the schema of the database relates to this code. `newer`: unknown migrations have run, and this code works with
+ * them, as it must during a rolling upgrade. `ahead`: it no longer works with them.
+ */
+export type SchemaState = 'current' | 'newer' | 'behind' | 'ahead';
+
+interface Asked {
+  query<R extends object>(text: string, values: unknown[]): Promise<{ rows: R[] }>;
+}
+
+/** Rejects if the database was restored and not confirmed. One statement, because `/health/ready` runs it often. */
+export async function schemaState(database: Asked, names?: readonly string[]): Promise<SchemaState> {
+  const expected = names ?? (await migrationNames(migrationsFolder));
+  try {
+    const { rows } = await database.query<{ known: number; all: number; oldest_code: number }>(
+      `select (select count(*)::integer from schema_migrations where name = any($1)) as known,
+         (select count(*)::integer from schema_migrations) as all, oldest_code
+       from schema_compatibility where keys_can_be_trusted()`,
+      [expected],
+    );
+    const [row] = rows;
+    if (!row || row.known < expected.length) return 'behind';
+    if (row.oldest_code > levelOf(expected)) return 'ahead';
+    return row.all > expected.length ? 'newer' : 'current';
+  } catch (error) {
+    // These tables and the function do not exist before the first migrations.
+    if (['42P01', '42883'].includes(String((error as { code?: unknown }).code))) return 'behind';
+    throw error;
+  }
+}
+
+/** The level of the code: the number of its newest migration. */
+function levelOf(names: readonly string[]): number {
+  return Math.max(...names.map(numberOf));
+}
