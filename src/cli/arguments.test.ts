@@ -1,0 +1,112 @@
+import { describe, expect, it } from 'vitest';
+import { help, refuseArguments, unknownCommand } from './help.ts';
+import { run as keys } from './keys.ts';
+import { run as organisations } from './organisations.ts';
+
+/** What the commands refuse before they ask the database. `test/acceptance/command-line.test.ts` runs the program itself. */
+
+async function expectRefused(refused: Promise<void>, help: RegExp) {
+  const error = await refused.then(
+    () => undefined,
+    (thrown) => thrown,
+  );
+  expect(error).toMatchObject({ code: expect.stringMatching(/^INTAKE_COMMAND$|^ERR_PARSE_ARGS/) });
+  expect(error.message).toMatch(help);
+  expect(error.message).not.toContain('\n');
+}
+
+it.each([[], ['Acme'], ['-acme'], ['a'.repeat(64)], ['one', 'two']])(
+  'organisations are not created as %j',
+  async (...slugs) => {
+    await expectRefused(organisations(['create', '--', ...slugs]), /slug/);
+  },
+);
+
+it.each([
+  [[], /create, list/],
+  [['remove', 'acme'], /create, list/],
+  [['list', '--colour'], /colour/],
+  [['set-report'], /set-report acme on/],
+  [['set-report', 'acme'], /set-report acme on/],
+  [['set-report', 'acme', 'yes'], /set-report acme on/],
+  [['set-report', 'acme', 'on', 'off'], /set-report acme on/],
+] as [string[], RegExp][])('organisations %j says what it takes', async (args, help) => {
+  await expectRefused(organisations(args), help);
+});
+
+const issue = ['issue', '--organisation', 'acme'];
+
+it.each([
+  ['no organisation', ['issue'], /--organisation/],
+  ['no origin', [...issue, '--browser'], /--origin https:/],
+  ['an origin alone', [...issue, '--origin', 'https://shop.example'], /--browser --origin/],
+  [
+    'an address for an origin',
+    [...issue, '--browser', '--origin', 'https://shop.example/'],
+    /--origin .*no slash at the end/,
+  ],
+  [
+    'a browser key with permissions',
+    [...issue, '--browser', '--origin', 'https://a.example', '--scope', 'data:read'],
+    /--scope/,
+  ],
+  [
+    'an unknown scope',
+    [...issue, '--scope', 'data:raed'],
+    /"data:raed".*data:read, data:write, .*data:write:<type>/,
+  ],
+  [
+    'a scope of an unknown type',
+    [...issue, '--scope', 'data:write:shop'],
+    /"data:write:shop" is no permission, for there is no type "shop"; the types are shops, .*student-favourites/,
+  ],
+  ['a scope of nothing', [...issue, '--scope', 'data:write:'], /data:write:<type>/],
+  ['an empty scope', [...issue, '--scope', ''], /permission/],
+  ['no key', ['revoke'], /key-id/],
+  ['two keys', ['revoke', 'a', 'b'], /one key/],
+  ['a flag that is not one', ['issue', '--organization', 'acme'], /organization/],
+  ['no action', [], /issue, list, rotate or revoke/],
+  ['an unknown action', ['forget'], /issue, list, rotate or revoke/],
+])('keys are not to be had with %s', async (_what, args, help) => {
+  await expectRefused(keys(args), help);
+});
+
+it.each([
+  ['serve', '--port', /takes no arguments.*: PORT=\.\.\. intake-server serve$/],
+  ['serve', '--database-url=postgres://a:hush@b/c', /: DATABASE_URL=\.\.\. intake-server serve$/],
+  ['serve', '--colour', /takes no arguments.*intake-server help settings lists them$/],
+  ['migrate', '--log-level', /: LOG_LEVEL=\.\.\. intake-server migrate$/],
+  ['dev', '--port', /: PORT=\.\.\. npm run dev$/],
+])('%s %s names the setting in its place, and repeats no value', (command, flag, help) => {
+  const refuse = () => refuseArguments(command, [flag, '9000']);
+  expect(refuse).toThrow(help);
+  expect(refuse).not.toThrow(/hush|9000/);
+});
+
+describe('help', () => {
+  const commands = help()
+    ?.match(/^ {2}[a-z-]+ {2}/gm)
+    ?.map((name) => name.trim()) as string[];
+
+  it('lists every command on one screen, and no setting but the required one', () => {
+    const text = help() ?? '';
+    expect(commands.length).toBeGreaterThan(9);
+    expect(text.split('\n').length).toBeLessThan(24);
+    expect(text.match(/\b[A-Z]+_[A-Z_]+\b/g)).toEqual(['DATABASE_URL']);
+  });
+
+  it.each(commands)('of %s shows how it is called', (command) => {
+    expect(help(command)).toContain(`intake-server ${command}`);
+  });
+
+  it('of settings lists them', () => {
+    expect(help('settings')).toMatch(/^ {2}DATABASE_URL .*\n(.*\n)* {2}LOG_LEVEL /m);
+  });
+
+  it('suggests the command that was meant', () => {
+    expect(help('organisation')).toBe(undefined);
+    expect(unknownCommand('organisation').message).toMatch(/Did you mean organisations\?/);
+    expect(help('__proto__')).toBe(undefined);
+    expect(unknownCommand('__proto__').message).toMatch(/"__proto__"\. intake-server --help/);
+  });
+});

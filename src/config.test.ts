@@ -1,0 +1,65 @@
+import { expect, it } from 'vitest';
+import { ConfigError, type Environment, readConfig } from './config.ts';
+
+const awayUrl = 'postgres://intake:hush@127.0.0.1:1/intake';
+const missingFile = '/nonexistent/tls.pem';
+
+function problemsOf(env: Environment): string {
+  try {
+    readConfig(env);
+  } catch (error) {
+    expect(error).toBeInstanceOf(ConfigError);
+    return (error as ConfigError).message;
+  }
+  return '';
+}
+
+const wrong: { what: string; env: Environment; named: RegExp[] }[] = [
+  {
+    what: 'a limit of records that no full upload could pass',
+    env: { DATABASE_URL: awayUrl, RECORDS_PER_SECOND_MAX: '100' },
+    named: [/RECORDS_PER_SECOND_MAX must be 2500 or more/],
+  },
+  {
+    what: 'several at once, one of them missing',
+    env: { PORT: '70000', HOST: '::', TLS_KEY_FILE: missingFile },
+    named: [
+      /DATABASE_URL is missing.*postgres:\/\//,
+      /PORT .*65535/,
+      /HOST .*TLS_CERT/,
+      /TLS_CERT_FILE is missing/,
+    ],
+  },
+  {
+    what: 'an address of the database that is not one',
+    env: { DATABASE_URL: 'postgres://[hush' },
+    named: [/DATABASE_URL .*postgres:\/\//],
+  },
+  {
+    what: 'a certificate that does not exist',
+    env: { DATABASE_URL: awayUrl, TLS_CERT_FILE: missingFile, TLS_KEY_FILE: missingFile },
+    named: [/TLS_CERT_FILE/],
+  },
+  {
+    what: 'a proxy that is not an address',
+    env: { DATABASE_URL: awayUrl, TRUSTED_PROXY: 'somewhere' },
+    named: [/TRUSTED_PROXY/],
+  },
+  {
+    what: 'a collector that is not an address, and a sampler that does not exist',
+    env: { DATABASE_URL: awayUrl, OTEL_EXPORTER_OTLP_ENDPOINT: 'somewhere', OTEL_TRACES_SAMPLER: 'ratio' },
+    named: [/OTEL_EXPORTER_OTLP_ENDPOINT .*4318/, /OTEL_TRACES_SAMPLER must be one of .*traceidratio/],
+  },
+];
+
+it.each(wrong)('$what: each is named, with what it should be', ({ env, named }) => {
+  const problems = problemsOf(env);
+  for (const line of named) expect(problems).toMatch(line);
+  expect(problems, 'no password').not.toContain('hush');
+});
+
+it.each(['0.0.0.0', '::', '192.0.2.1'])('39: listening in the clear on %s is refused', (HOST) => {
+  const behind = { DATABASE_URL: awayUrl, HOST };
+  expect(problemsOf(behind)).toMatch(/HOST .*TLS_CERT_FILE.*TLS_KEY_FILE.*TRUSTED_PROXY/);
+  expect(problemsOf({ ...behind, TRUSTED_PROXY: '127.0.0.1' })).toBe('');
+});
