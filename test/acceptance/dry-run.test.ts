@@ -11,7 +11,7 @@ import {
   newTag,
   newTransaction,
 } from '../support/new-records.ts';
-import { countStored, everyRowOf } from '../support/query-database.ts';
+import { everyRowOf } from '../support/query-database.ts';
 
 /** An upload that is checked and not stored: POST /v1/data/{type}?dry_run=true. */
 
@@ -277,28 +277,28 @@ describe('a dry run', () => {
     expect((await api.batch('tags', [tag])).counts.unchanged).toBe(1);
   });
 
-  it.each([
-    'dry_run=1',
-    'dry_run=0',
-    'dry_run=yes',
-    'dry_run=TRUE',
-    'dry_run=',
-    'dry_run',
-    'dry_run=true%20',
-    'dry_run=true&dry_run=true',
-    'dry_run=true&dry_run=false',
-    'dryrun=true',
-    'dry-run=true',
-    'Dry_run=true',
-    'dryRun=true',
-    'dry_run=true&records=1',
-  ])('27d: misspelt as ?%s is refused, and writes nothing', async (query) => {
-    const tag = newTag();
+  it('27d: that is misspelt is refused, and writes nothing', async () => {
     const before = await everyRowOf(server.databaseUrl);
-    const answer = await api.post(`/v1/data/tags?${query}`, { records: [tag] });
-    const wrong = query.includes('records=') ? 'records' : query.split('=')[0]!;
-    expectError(answer, 400, [wrong]);
+    for (const query of [
+      'dry_run=1',
+      'dry_run=0',
+      'dry_run=yes',
+      'dry_run=TRUE',
+      'dry_run=',
+      'dry_run',
+      'dry_run=true%20',
+      'dry_run=true&dry_run=true',
+      'dry_run=true&dry_run=false',
+      'dryrun=true',
+      'dry-run=true',
+      'Dry_run=true',
+      'dryRun=true',
+      'dry_run=true&records=1',
+    ]) {
+      const answer = await api.post(`/v1/data/tags?${query}`, { records: [newTag()] });
+      const wrong = query.includes('records=') ? 'records' : query.split('=')[0]!;
+      expectError(answer, 400, [wrong]);
+    }
     expect(await everyRowOf(server.databaseUrl)).toEqual(before);
-    expect(await countStored(server.databaseUrl, 'tags', 'tag_id', [tag.tag_id])).toBe(0);
   });
 });
