@@ -1,3 +1,5 @@
+// @module-tag full
+
 import { spawnSync } from 'node:child_process';
 import { gzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
