@@ -1,5 +1,5 @@
 import type { ByteLines } from '../byte-lines.ts';
-import type { FileFailure, FileRecord, OpenedFile } from '../files/read-file.ts';
+import type { FileFailure, FileRecord, OpenedFile } from '../files/opened-file.ts';
 import type { Cut } from '../request-cutter.ts';
 import type { Outcome } from '../send-cuts.ts';
 import type { Problem } from './tally.ts';

@@ -1,7 +1,7 @@
 import type { ParseArgsOptionsConfig } from 'node:util';
 import type { Found } from '../files/find-files.ts';
 import { parseMap, readMapping } from '../files/mapping.ts';
-import type { FileOptions } from '../files/read-file.ts';
+import type { FileOptions } from '../files/opened-file.ts';
 import { type UploadType, uploadTypes } from '../generated/resources.ts';
 import { textOf, textsOf, UsageError, type Values } from './command.ts';
 import { say } from './terminal.ts';

@@ -3,7 +3,7 @@ import type { Connection } from '../connection.ts';
 import { isRefusal } from '../errors.ts';
 import { FailedFile } from '../files/failed-file.ts';
 import { FileError } from '../files/file-error.ts';
-import type { OpenedFile } from '../files/read-file.ts';
+import type { OpenedFile } from '../files/opened-file.ts';
 import type { UploadType } from '../generated/resources.ts';
 import type { Counts } from '../index.ts';
 import { RequestCutter } from '../request-cutter.ts';

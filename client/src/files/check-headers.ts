@@ -2,7 +2,8 @@ import type { UploadType } from '../generated/resources.ts';
 import { FileError } from './file-error.ts';
 import type { Found } from './find-files.ts';
 import { nearest } from './nearest.ts';
-import { type FileOptions, type OpenedFile, openFile } from './read-file.ts';
+import type { FileOptions, OpenedFile } from './opened-file.ts';
+import { openFile } from './read-file.ts';
 
 /**
  * Opens every file and throws one error for everything that is wrong with any of them, so that nobody learns of a second

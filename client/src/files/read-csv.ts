@@ -2,8 +2,8 @@ import type { UploadType } from '../generated/resources.ts';
 import { CsvParser, type CsvRow, detectSeparator, notUtf8, replacement } from './csv-parser.ts';
 import { FileError } from './file-error.ts';
 import type { OpenedText } from './open-text.ts';
+import type { FileChunk, FileFailure, FileOptions, FileRecord } from './opened-file.ts';
 import { type ColumnPlan, convertRow, type Problem, planColumns } from './plan-columns.ts';
-import type { FileChunk, FileFailure, FileOptions, FileRecord } from './read-file.ts';
 
 interface CsvForm {
   readonly header: readonly string[];

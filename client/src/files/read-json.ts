@@ -3,8 +3,8 @@ import { notUtf8, replacement } from './csv-parser.ts';
 import { FileError } from './file-error.ts';
 import { JsonScanner, recordCharactersMax } from './json-scanner.ts';
 import type { OpenedText } from './open-text.ts';
+import type { FileChunk, FileFailure, FileOptions, FileRecord } from './opened-file.ts';
 import { type ObjectConverter, objectConverter, objectKeysOf } from './plan-objects.ts';
-import type { FileChunk, FileFailure, FileOptions, FileRecord } from './read-file.ts';
 
 /** One record per line. */
 export async function* readNdjson(

@@ -3,9 +3,9 @@ import { type FileMetaData, parquetMetadataAsync, parquetSchema } from 'hyparque
 import type { UploadType } from '../generated/resources.ts';
 import { FileError } from './file-error.ts';
 import { sizeOf } from './open-text.ts';
+import type { FileChunk, FileFailure, FileOptions, FileRecord } from './opened-file.ts';
 import { ParquetColumn, readRange, scaleOf } from './parquet-column.ts';
 import { type ColumnPlan, convertRow, keysOf, planColumns } from './plan-columns.ts';
-import type { FileChunk, FileFailure, FileOptions, FileRecord } from './read-file.ts';
 
 const rowsPerChunk = 500;
 

@@ -2,8 +2,8 @@ import { readSheet } from 'read-excel-file/node';
 import type { UploadType } from '../generated/resources.ts';
 import { FileError } from './file-error.ts';
 import { sizeOf } from './open-text.ts';
+import type { FileChunk, FileFailure, FileOptions, FileRecord } from './opened-file.ts';
 import { type ColumnPlan, convertRow, keysOf, planColumns } from './plan-columns.ts';
-import type { FileChunk, FileFailure, FileOptions, FileRecord } from './read-file.ts';
 
 const rowsPerChunk = 500;
 /** A sheet is read whole: this many bytes hold some 200,000 rows, which take 600 MB of memory. */
