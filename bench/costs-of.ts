@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { cpus } from 'node:os';
-import type { Cost, Costs } from '../src/cli/costs.ts';
-import { measuredCosts } from '../src/cli/measured-costs.ts';
+import type { Cost, Costs } from '../src/cli/planning/costs.ts';
+import { measuredCosts } from '../src/cli/planning/measured-costs.ts';
 import type { Bench } from './case.ts';
 import type { Usage } from './usage.ts';
 
@@ -73,7 +73,7 @@ export function saveCosts(file: string, costs: Costs): void {
   writeFileSync(file, `${JSON.stringify(costs, null, 2)}\n`);
 }
 
-/** What the bench measures, as it stands in src/cli/measured-costs.ts. */
+/** What the bench measures, as it stands in src/cli/planning/measured-costs.ts. */
 export function sourceOf(costs: Costs): string {
   const { measuredOn, upload, record, interactions, indexing, stored } = costs;
   const rows = interactions.flatMap(({ perSecond, one, many }) => [

@@ -29,4 +29,4 @@ function answerTo(asked: string): string[] {
   );
 }
 
-writeOrCheck('docs/scaling.md', withSizes, 'src/cli/measured-costs.ts says');
+writeOrCheck('docs/scaling.md', withSizes, 'src/cli/planning/measured-costs.ts says');

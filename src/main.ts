@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 import { readFileSync } from 'node:fs';
-import { help, unknownCommand } from './cli/help.ts';
+import { help, unknownCommand } from './cli/arguments/help.ts';
 import { ConfigError } from './config.ts';
 import { MigrationRefused } from './postgres/schema/migration-checksums.ts';
 

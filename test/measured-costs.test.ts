@@ -7,11 +7,14 @@ import { cases } from '../bench/cases.ts';
 import { costsOf, rounded, saveCosts, sourceOf } from '../bench/costs-of.ts';
 import { readOptions } from '../bench/options.ts';
 import type { Usage } from '../bench/usage.ts';
-import { recordCost } from '../src/cli/capacity.ts';
-import { readCosts } from '../src/cli/costs.ts';
-import { measuredCosts } from '../src/cli/measured-costs.ts';
+import { recordCost } from '../src/cli/planning/capacity.ts';
+import { readCosts } from '../src/cli/planning/costs.ts';
+import { measuredCosts } from '../src/cli/planning/measured-costs.ts';
 
-const source = readFileSync(fileURLToPath(new URL('../src/cli/measured-costs.ts', import.meta.url)), 'utf8');
+const source = readFileSync(
+  fileURLToPath(new URL('../src/cli/planning/measured-costs.ts', import.meta.url)),
+  'utf8',
+);
 
 it('the bench prints costs as they stand in the source', () => {
   expect(source).toContain(`= {\n${sourceOf(measuredCosts)}\n\n`);

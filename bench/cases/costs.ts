@@ -1,6 +1,6 @@
-import { interactionCost, recordCost } from '../../src/cli/capacity.ts';
-import type { Cost, Costs } from '../../src/cli/costs.ts';
-import { measuredCosts } from '../../src/cli/measured-costs.ts';
+import { interactionCost, recordCost } from '../../src/cli/planning/capacity.ts';
+import type { Cost, Costs } from '../../src/cli/planning/costs.ts';
+import { measuredCosts } from '../../src/cli/planning/measured-costs.ts';
 import type { Bench, Case, Comparison } from '../case.ts';
 import {
   interactionsOfMany,
@@ -65,7 +65,7 @@ export const costs: Case = {
     const found = rounded(costsOf(measured, await machineOf(bench)));
     if (bench.save !== undefined) saveCosts(bench.save, found);
     const lines = tasks.flatMap((task) => comparisonsOf(task, used.get(task.name) ?? [], found));
-    const notes = [`for src/cli/measured-costs.ts:\n${sourceOf(found)}`];
+    const notes = [`for src/cli/planning/measured-costs.ts:\n${sourceOf(found)}`];
     return lines.map((line, at) => (at === lines.length - 1 ? { ...line, notes } : line));
   },
 };

@@ -1,5 +1,5 @@
-import { assumed, type DiskPart, planCapacity } from '../../src/cli/capacity.ts';
-import type { Costs } from '../../src/cli/costs.ts';
+import { assumed, type DiskPart, planCapacity } from '../../src/cli/planning/capacity.ts';
+import type { Costs } from '../../src/cli/planning/costs.ts';
 import { limits } from '../../src/limits.ts';
 import { type Bench, type Case, type Comparison, ratiosOf } from '../case.ts';
 import { interactionsOfOne, interactionTask, type Task, uploadTask, usageOfEach } from '../cost-tasks.ts';

@@ -12,10 +12,10 @@ import {
 import type { AuditEntry } from '../operator/audit-log.ts';
 import { type OrganisationLimit, organisationLimits } from '../operator/rules.ts';
 import type { Pool } from '../postgres/pool.ts';
-import { commandError } from './help.ts';
-import { operator } from './operator.ts';
+import { commandError } from './arguments/help.ts';
+import { operator } from './arguments/operator.ts';
+import { withPool } from './database/with-pool.ts';
 import { flagOf } from './organisations.ts';
-import { withPool } from './with-pool.ts';
 
 /** Reopens a restored database after it has revoked again the keys that were revoked since the restored moment. */
 export async function run(args: string[]): Promise<void> {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { help, refuseArguments, unknownCommand } from './help.ts';
+import { help, refuseArguments, unknownCommand } from './arguments/help.ts';
 import { run as keys } from './keys.ts';
 import { run as organisations } from './organisations.ts';
 

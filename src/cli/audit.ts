@@ -1,9 +1,9 @@
 import { parseArgs } from 'node:util';
 import { limits } from '../limits.ts';
 import { listAuditEntries } from '../operator/audit-log.ts';
-import { commandError } from './help.ts';
-import { headerOf, organisationNamed } from './operator.ts';
-import { withPool } from './with-pool.ts';
+import { commandError } from './arguments/help.ts';
+import { headerOf, organisationNamed } from './arguments/operator.ts';
+import { withPool } from './database/with-pool.ts';
 
 /** Shows who did what to organisations and keys, the newest first. */
 export async function run(args: string[]): Promise<void> {

@@ -2,8 +2,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { limits } from '../limits.ts';
 import { moveProgress, planMove, readCluster, refuseUndistributed } from '../operator/cluster.ts';
-import { onCoordinator } from './coordinator.ts';
-import { commandError } from './help.ts';
+import { commandError } from './arguments/help.ts';
+import { onCoordinator } from './database/coordinator.ts';
 
 export async function run([action, ...args]: string[]): Promise<void> {
   if (action === undefined || action.startsWith('--'))

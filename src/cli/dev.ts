@@ -14,8 +14,8 @@ import { createPool, type Pool } from '../postgres/pool.ts';
 import { migrate } from '../postgres/schema/migrate.ts';
 import { UnreleasedSchema } from '../postgres/schema/migration-checksums.ts';
 import { resources } from '../registry/resources.ts';
-import { commandError, refuseArguments } from './help.ts';
-import { commandOf, embeddedBinaries, startLocalPostgres } from './local-postgres.ts';
+import { commandError, refuseArguments } from './arguments/help.ts';
+import { commandOf, embeddedBinaries, startLocalPostgres } from './database/local-postgres.ts';
 import { startService } from './serve.ts';
 
 /** In the current folder: the folder of an installed package is replaced by the next install. */

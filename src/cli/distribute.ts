@@ -1,8 +1,8 @@
 import { parseArgs } from 'node:util';
 import { limits } from '../limits.ts';
 import { distributionSteps, refuseDistribution, waitForTurn } from '../operator/distribute.ts';
-import { onCoordinator } from './coordinator.ts';
-import { commandError } from './help.ts';
+import { commandError } from './arguments/help.ts';
+import { onCoordinator } from './database/coordinator.ts';
 
 /** Spreads the tables over the workers of a Citus cluster. */
 export async function run(args: string[]): Promise<void> {

@@ -12,11 +12,11 @@ import {
   permissionsOf,
 } from '../operator/rules.ts';
 import { resourceTypes } from '../registry/resources.ts';
-import { likestFirst } from './edit-distance.ts';
-import { commandError } from './help.ts';
-import { operator, organisationNamed, printAll, stateOf } from './operator.ts';
-import { readExpiry, readPeriod } from './periods.ts';
-import { withPool } from './with-pool.ts';
+import { likestFirst } from './arguments/edit-distance.ts';
+import { commandError } from './arguments/help.ts';
+import { operator, organisationNamed, printAll, stateOf } from './arguments/operator.ts';
+import { readExpiry, readPeriod } from './arguments/periods.ts';
+import { withPool } from './database/with-pool.ts';
 
 export async function run([action, ...args]: string[]): Promise<void> {
   if (action === 'issue') return issue(args);

@@ -4,9 +4,9 @@ import { distributionSteps, isDistributed, waitForTurn } from '../operator/distr
 import { grantRoles } from '../operator/roles.ts';
 import type { Client } from '../postgres/pool.ts';
 import { migrate } from '../postgres/schema/migrate.ts';
-import { onCoordinator } from './coordinator.ts';
-import { explaining } from './explain-database.ts';
-import { commandError, refuseArguments } from './help.ts';
+import { commandError, refuseArguments } from './arguments/help.ts';
+import { onCoordinator } from './database/coordinator.ts';
+import { explaining } from './database/explain-database.ts';
 
 export async function run(args: string[]): Promise<void> {
   refuseArguments('migrate', args);

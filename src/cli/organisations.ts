@@ -14,9 +14,9 @@ import {
   slugProblem,
 } from '../operator/rules.ts';
 import { type Setting, settings, type WholeNumber } from '../settings.ts';
-import { commandError } from './help.ts';
-import { headerOf, noOrganisation, operator, organisationNamed, printAll } from './operator.ts';
-import { withPool } from './with-pool.ts';
+import { commandError } from './arguments/help.ts';
+import { headerOf, noOrganisation, operator, organisationNamed, printAll } from './arguments/operator.ts';
+import { withPool } from './database/with-pool.ts';
 
 export async function run([action, ...args]: string[]): Promise<void> {
   if (action === 'create') return create(args);

@@ -1,9 +1,16 @@
 import { parseArgs } from 'node:util';
 import { limits } from '../limits.ts';
-import { assumed, type Capacity, cpuRange, type Demand, planCapacity, type Stage } from './capacity.ts';
-import { type Costs, readCosts } from './costs.ts';
-import { commandError } from './help.ts';
-import { measuredCosts } from './measured-costs.ts';
+import { commandError } from './arguments/help.ts';
+import {
+  assumed,
+  type Capacity,
+  cpuRange,
+  type Demand,
+  planCapacity,
+  type Stage,
+} from './planning/capacity.ts';
+import { type Costs, readCosts } from './planning/costs.ts';
+import { measuredCosts } from './planning/measured-costs.ts';
 
 /** Calculates what a load needs from measured costs. It queries no database. */
 export async function run(args: string[]): Promise<void> {

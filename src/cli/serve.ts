@@ -17,12 +17,12 @@ import { Reachability, type ReachabilityLog } from '../postgres/health/reachabil
 import { Readiness } from '../postgres/health/readiness.ts';
 import { createPool, isLossOfWorker, leavesOutcomeOpen } from '../postgres/pool.ts';
 import type { Traces } from '../traces/traces.ts';
-import { checkAdminDatabase, checkDatabase } from './check-database.ts';
-import { createParts, statementEvents } from './composition.ts';
-import { detourLog } from './detour-log.ts';
-import { explaining, type Target } from './explain-database.ts';
-import { commandError, refuseArguments } from './help.ts';
-import { sourcesOf } from './metric-sources.ts';
+import { commandError, refuseArguments } from './arguments/help.ts';
+import { checkAdminDatabase, checkDatabase } from './database/check-database.ts';
+import { explaining, type Target } from './database/explain-database.ts';
+import { createParts, statementEvents } from './serving/composition.ts';
+import { detourLog } from './serving/detour-log.ts';
+import { sourcesOf } from './serving/metric-sources.ts';
 
 export async function run(args: string[]): Promise<void> {
   refuseArguments('serve', args);

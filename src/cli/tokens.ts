@@ -2,10 +2,10 @@ import { parseArgs } from 'node:util';
 import { limits } from '../limits.ts';
 import { issueToken, type ListedToken, listTokens, revokeToken } from '../operator/admin-tokens.ts';
 import { slugProblem } from '../operator/rules.ts';
-import { commandError } from './help.ts';
-import { operator, printAll, stateOf } from './operator.ts';
-import { readExpiry } from './periods.ts';
-import { withPool } from './with-pool.ts';
+import { commandError } from './arguments/help.ts';
+import { operator, printAll, stateOf } from './arguments/operator.ts';
+import { readExpiry } from './arguments/periods.ts';
+import { withPool } from './database/with-pool.ts';
 
 export async function run([action, ...args]: string[]): Promise<void> {
   if (action === 'issue') return issue(args);

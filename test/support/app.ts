@@ -1,5 +1,5 @@
 import type { FastifyInstance } from 'fastify';
-import { createParts } from '../../src/cli/composition.ts';
+import { createParts } from '../../src/cli/serving/composition.ts';
 import { readConfig } from '../../src/config.ts';
 import { buildApp } from '../../src/http/app.ts';
 import { allPermissions } from '../../src/keys/permissions.ts';

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
 import type { TestProject } from 'vitest/node';
-import { embeddedBinaries, startLocalPostgres } from '../../src/cli/local-postgres.ts';
+import { embeddedBinaries, startLocalPostgres } from '../../src/cli/database/local-postgres.ts';
 import { distributionSteps } from '../../src/operator/distribute.ts';
 import { grantRoles } from '../../src/operator/roles.ts';
 import { migrate } from '../../src/postgres/schema/migrate.ts';

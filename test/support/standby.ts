@@ -2,7 +2,11 @@ import { execFileSync } from 'node:child_process';
 import { chownSync, copyFileSync, existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { type LocalPostgres, startLocalPostgres, unprivilegedAccount } from '../../src/cli/local-postgres.ts';
+import {
+  type LocalPostgres,
+  startLocalPostgres,
+  unprivilegedAccount,
+} from '../../src/cli/database/local-postgres.ts';
 
 /** A primary and a standby made as "Standby" in docs/scaling.md says, with its statements and its pg_basebackup. */
 

@@ -1,5 +1,5 @@
-import { limits } from '../limits.ts';
-import { type Setting, settings } from '../settings.ts';
+import { limits } from '../../limits.ts';
+import { type Setting, settings } from '../../settings.ts';
 import { meantName } from './edit-distance.ts';
 
 const general = `intake-server: data ingestion service

@@ -1,25 +1,25 @@
-import { BytesInFlight } from '../admission/bytes-in-flight.ts';
-import { FailedKeys } from '../admission/failed-keys.ts';
-import { RequestLimits } from '../admission/request-limits.ts';
-import type { SharedCounts } from '../admission/shared-counts.ts';
-import { ChangeWatch } from '../changes/change-watch.ts';
-import type { Config } from '../config.ts';
-import type { Parts } from '../http/operation/operation.ts';
-import { InteractionWriter } from '../interactions/interaction-writer.ts';
-import { KnownKeys } from '../keys/known-keys.ts';
-import { SignedCursors } from '../keys/signed-cursors.ts';
-import { limits } from '../limits.ts';
-import type { Metrics } from '../metrics/metrics.ts';
-import { Detours } from '../postgres/cluster/node-detours.ts';
-import { NodePools } from '../postgres/cluster/node-pools.ts';
-import { OwningNodes } from '../postgres/cluster/owning-nodes.ts';
-import { Readiness } from '../postgres/health/readiness.ts';
-import { StallWatch } from '../postgres/health/stall-watch.ts';
-import { createPool, type OwnPool } from '../postgres/pool.ts';
-import { SharedPool } from '../postgres/shared-pool.ts';
-import type { StatementEvents } from '../postgres/timed-statements.ts';
-import type { Traces } from '../traces/traces.ts';
-import { UploadChecker } from '../uploads/read/upload-checker.ts';
+import { BytesInFlight } from '../../admission/bytes-in-flight.ts';
+import { FailedKeys } from '../../admission/failed-keys.ts';
+import { RequestLimits } from '../../admission/request-limits.ts';
+import type { SharedCounts } from '../../admission/shared-counts.ts';
+import { ChangeWatch } from '../../changes/change-watch.ts';
+import type { Config } from '../../config.ts';
+import type { Parts } from '../../http/operation/operation.ts';
+import { InteractionWriter } from '../../interactions/interaction-writer.ts';
+import { KnownKeys } from '../../keys/known-keys.ts';
+import { SignedCursors } from '../../keys/signed-cursors.ts';
+import { limits } from '../../limits.ts';
+import type { Metrics } from '../../metrics/metrics.ts';
+import { Detours } from '../../postgres/cluster/node-detours.ts';
+import { NodePools } from '../../postgres/cluster/node-pools.ts';
+import { OwningNodes } from '../../postgres/cluster/owning-nodes.ts';
+import { Readiness } from '../../postgres/health/readiness.ts';
+import { StallWatch } from '../../postgres/health/stall-watch.ts';
+import { createPool, type OwnPool } from '../../postgres/pool.ts';
+import { SharedPool } from '../../postgres/shared-pool.ts';
+import type { StatementEvents } from '../../postgres/timed-statements.ts';
+import type { Traces } from '../../traces/traces.ts';
+import { UploadChecker } from '../../uploads/read/upload-checker.ts';
 
 /**
  * Makes the pools and caches of a process. Interactions and keys have their own pools, so that uploads cannot starve

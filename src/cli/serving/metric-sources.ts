@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { SharedCounts } from '../admission/shared-counts.ts';
-import type { Certificate } from '../http/server/certificate.ts';
-import { limits } from '../limits.ts';
-import type { Maintenance } from '../maintenance/maintenance.ts';
-import type { Sources } from '../metrics/metrics.ts';
+import type { SharedCounts } from '../../admission/shared-counts.ts';
+import type { Certificate } from '../../http/server/certificate.ts';
+import { limits } from '../../limits.ts';
+import type { Maintenance } from '../../maintenance/maintenance.ts';
+import type { Sources } from '../../metrics/metrics.ts';
 import type { createParts } from './composition.ts';
 
 /** What metrics read at each scrape. */

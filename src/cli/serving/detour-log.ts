@@ -1,5 +1,5 @@
 import type { FastifyBaseLogger } from 'fastify';
-import type { DetourLog } from '../postgres/cluster/node-detours.ts';
+import type { DetourLog } from '../../postgres/cluster/node-detours.ts';
 
 export function detourLog(log: FastifyBaseLogger): DetourLog {
   return {

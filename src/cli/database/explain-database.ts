@@ -1,6 +1,6 @@
 import pg from 'pg';
-import { isUnavailable } from '../postgres/pool.ts';
-import { commandError } from './help.ts';
+import { isUnavailable } from '../../postgres/pool.ts';
+import { commandError } from '../arguments/help.ts';
 
 /** The database of a command, and the role it needs. */
 export interface Target {

@@ -1,8 +1,8 @@
-import { mayAdminister, mayServe, roleSettings, surplusRights } from '../operator/roles.ts';
-import { isRefusedLogin, isUnavailable, type Pool } from '../postgres/pool.ts';
-import { schemaState } from '../postgres/schema/schema-state.ts';
+import { mayAdminister, mayServe, roleSettings, surplusRights } from '../../operator/roles.ts';
+import { isRefusedLogin, isUnavailable, type Pool } from '../../postgres/pool.ts';
+import { schemaState } from '../../postgres/schema/schema-state.ts';
+import { commandError } from '../arguments/help.ts';
 import { otherLogin, type Target } from './explain-database.ts';
-import { commandError } from './help.ts';
 
 /**
  * Refuses to start on a database on which every request would fail. Returns warnings, or the error of a database that

@@ -1,5 +1,5 @@
-import { limits } from '../limits.ts';
-import { settings } from '../settings.ts';
+import { limits } from '../../limits.ts';
+import { settings } from '../../settings.ts';
 import type { Cost, CostPart, Costs, InteractionCost } from './costs.ts';
 import { measuredCosts } from './measured-costs.ts';
 

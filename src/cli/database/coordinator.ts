@@ -1,10 +1,10 @@
 import pg from 'pg';
-import { readDatabaseConfig } from '../config.ts';
-import { ClusterRefused, type Coordinator } from '../operator/distribute.ts';
-import { causeOf } from '../postgres/loggable-error.ts';
-import { isUnavailable } from '../postgres/pool.ts';
+import { readDatabaseConfig } from '../../config.ts';
+import { ClusterRefused, type Coordinator } from '../../operator/distribute.ts';
+import { causeOf } from '../../postgres/loggable-error.ts';
+import { isUnavailable } from '../../postgres/pool.ts';
+import { commandError } from '../arguments/help.ts';
 import { explaining } from './explain-database.ts';
-import { commandError } from './help.ts';
 
 /** Runs a command on one connection to the coordinator without a statement timeout: a statement may take hours. */
 export async function onCoordinator<T>(

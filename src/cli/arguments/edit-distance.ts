@@ -1,4 +1,4 @@
-import { editDistance } from '../settings.ts';
+import { editDistance } from '../../settings.ts';
 
 /** Sorts names by their similarity to the given one, so that a typo is seen at a glance. */
 export function likestFirst(given: string, names: readonly string[]): string[] {

@@ -1,7 +1,7 @@
 import { userInfo } from 'node:os';
-import type { Operator } from '../operator/audited-actions.ts';
-import { findOrganisation, type Organisation } from '../operator/organisations.ts';
-import type { Pool } from '../postgres/pool.ts';
+import type { Operator } from '../../operator/audited-actions.ts';
+import { findOrganisation, type Organisation } from '../../operator/organisations.ts';
+import type { Pool } from '../../postgres/pool.ts';
 import { commandError } from './help.ts';
 
 /** On the command line the actor is whoever is logged in on this machine. */

@@ -1,4 +1,4 @@
-import { readDateTime, unixMsOf } from '../registry/times.ts';
+import { readDateTime, unixMsOf } from '../../registry/times.ts';
 import { commandError } from './help.ts';
 
 const unitMs: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };

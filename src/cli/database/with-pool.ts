@@ -1,5 +1,5 @@
-import { readDatabaseConfig } from '../config.ts';
-import { createPool, type Pool } from '../postgres/pool.ts';
+import { readDatabaseConfig } from '../../config.ts';
+import { createPool, type Pool } from '../../postgres/pool.ts';
 import { explaining } from './explain-database.ts';
 
 /** Runs a command with a pool that is closed when it ends. */

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { commandError } from './help.ts';
+import { commandError } from '../arguments/help.ts';
 
 /** What a unit of work costs. CPU is in microseconds of CPU time (`/proc`), not wall-clock time; the rest in bytes. */
 export interface Cost {

