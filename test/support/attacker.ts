@@ -49,7 +49,7 @@ function send({ url, unread }: Attack, bytes: Buffer): Promise<number> {
       const text = chunk.toString('latin1');
       status ||= Number(/^HTTP\/1\.1 (\d{3})/.exec(text)?.[1] ?? 0);
       // Every answer is JSON, in one piece or in chunks.
-      last = (last + text).slice(-7);
+      last = (last + text).slice(-8);
       if (/\}(\r\n0\r\n\r\n)?$/.test(last)) socket.end();
     });
     socket.on('error', () => {});
