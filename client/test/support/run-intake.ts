@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 
-export const mainFile = fileURLToPath(new URL('../../src/command/main.ts', import.meta.url));
+export const mainFile = fileURLToPath(new URL('../../dist/command/main.js', import.meta.url));
 
 export interface Place {
   readonly cwd: string;
