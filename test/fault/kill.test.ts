@@ -21,7 +21,7 @@ import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
  * same steps. KILL_SEED repeats the uploads and the numbers; how uploads interleave depends on the machine.
  */
 
-const kills = Number(process.env.KILLS ?? 40);
+const kills = Number(process.env.KILLS ?? 20);
 /** Each has a process of its own on the same database, killed again and again. */
 const lanes = 2;
 const uploadsPerKill = 2;
