@@ -8,7 +8,7 @@ import { overviewOf } from '../support/overview.ts';
 import { queryDatabase } from '../support/query-database.ts';
 import { listRejections, replayRejections, summariseRejections } from '../support/rejections.ts';
 
-/** The accident that rejections are kept for: an export uploaded in the wrong order, at its full size. */
+/** The accident that rejections are kept for: an export uploaded in the wrong order. */
 
 let server: BuiltServer;
 beforeAll(async () => {
@@ -25,13 +25,13 @@ interface Batch {
   readonly data: { readonly counts: { readonly created: number } };
 }
 
-it('50,000 transactions uploaded before their shops are put right by the shops and one replay', {
+it('10,000 transactions uploaded before their shops are put right by the shops and one replay', {
   timeout: 240_000,
 }, async () => {
   const api = apiOf(server.url, await server.createKey('acme'));
-  const transactions = newTransactions(50_000);
+  const transactions = newTransactions(10_000);
   const requestIds: string[] = [];
-  for (const at of many(10, (request) => request * 5_000)) {
+  for (const at of many(2, (request) => request * 5_000)) {
     const { status, body } = await api.upload('transactions', transactions.slice(at, at + 5_000));
     expect(status).toBe(400);
     requestIds.push(body.request_id);
@@ -43,11 +43,11 @@ it('50,000 transactions uploaded before their shops are put right by the shops a
     type: 'transactions',
     code: 'reference_not_found',
     field: 'shop_id',
-    count: 50_000,
+    count: 10_000,
   });
   expect(requestIds).toContain(group.example.request_id);
   expect(group.first_seen < group.last_seen).toBe(true);
-  expect(await overviewOf(api)).toMatchObject({ transactions: { records: 0, open_rejections: 50_000 } });
+  expect(await overviewOf(api)).toMatchObject({ transactions: { records: 0, open_rejections: 10_000 } });
 
   expect((await api.upload('shops', shops)).status).toBe(200);
   const { status, body } = await replayRejections(api);
@@ -56,15 +56,15 @@ it('50,000 transactions uploaded before their shops are put right by the shops a
     true,
     0,
   ]);
-  expect(body.batches.map(({ batch }: Batch) => batch)).toEqual(many(50, (at) => at + 1));
+  expect(body.batches.map(({ batch }: Batch) => batch)).toEqual(many(10, (at) => at + 1));
   const created = body.batches.reduce((sum: number, { data }: Batch) => sum + data.counts.created, 0);
-  expect(created).toBe(50_000);
+  expect(created).toBe(10_000);
 
   expect(await listRejections(api)).toEqual([]);
   expect(await summariseRejections(api)).toEqual([]);
   expect(await overviewOf(api)).toMatchObject({
     shops: { records: 500, open_rejections: 0 },
-    transactions: { records: 50_000, open_rejections: 0 },
+    transactions: { records: 10_000, open_rejections: 0 },
   });
   const stored = await queryDatabase<{ transaction_id: string }>(
     server.databaseUrl,
