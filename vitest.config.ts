@@ -24,6 +24,8 @@ export default defineConfig({
     testTimeout: 120_000,
     hookTimeout: 180_000,
     teardownTimeout: 60_000,
+    // Tests that run at the same time wait more than they compute.
+    maxConcurrency: 10,
     expect: { poll: { timeout: 30_000 } },
     reporters: [process.env.CI ? 'dot' : 'default', ...(resultsFile ? ['json'] : [])],
     outputFile: { json: resultsFile },
