@@ -163,8 +163,8 @@ export class InteractionWriter {
   /** Returns the ids that were written. */
   async #store(node: string | undefined, groups: readonly Group[]): Promise<ReadonlySet<string>> {
     try {
-      const isCitus = node !== undefined || (await this.#pools.isCitus());
-      return isCitus ? await this.#storeOnCitus(node, groups) : await this.#storeInOneExchange(groups);
+      const isCluster = node !== undefined || (await this.#pools.isCluster());
+      return isCluster ? await this.#storeOnCluster(node, groups) : await this.#storeInOneExchange(groups);
     } catch (error) {
       if (isDatabaseFault(error)) this.forgetKnown();
       throw error;
@@ -188,7 +188,7 @@ export class InteractionWriter {
   }
 
   /** On Citus nothing is committed until all rows were seen to be written. */
-  #storeOnCitus(node: string | undefined, groups: readonly Group[]): Promise<ReadonlySet<string>> {
+  #storeOnCluster(node: string | undefined, groups: readonly Group[]): Promise<ReadonlySet<string>> {
     const pool = { connect: () => this.#pools.connect(node) };
     return storeInTransaction(pool, async (client) => {
       const added = await claimAtWorker(client, await foundOf(client, groups, this.#known));

@@ -1,4 +1,5 @@
 import { limits } from '../limits.ts';
+import { selectCluster } from '../postgres/cluster/extension.ts';
 import { schemaState } from '../postgres/schema/schema-state.ts';
 
 /**
@@ -99,7 +100,7 @@ export async function refuseDistribution(coordinator: Coordinator, shards?: numb
 
 /** Throws if this is not the coordinator of a cluster with workers. */
 export async function refuseOther(coordinator: Coordinator): Promise<void> {
-  const { rows: extensions } = await coordinator.query("select from pg_extension where extname = 'citus'");
+  const { rows: extensions } = await coordinator.query(selectCluster);
   if (extensions.length === 0)
     throw new ClusterRefused(
       'the database has no Citus; let a superuser run create extension citus in it, on the coordinator and on every worker, ' +
@@ -169,7 +170,7 @@ async function refuseServing(coordinator: Coordinator): Promise<void> {
 }
 
 export async function isDistributed(coordinator: Coordinator): Promise<boolean> {
-  const { rows: extensions } = await coordinator.query("select from pg_extension where extname = 'citus'");
+  const { rows: extensions } = await coordinator.query(selectCluster);
   if (extensions.length === 0) return false;
   const { rows } = await coordinator.query(
     `select from pg_dist_partition where logicalrelid = to_regclass('public.tenants')`,

@@ -1,5 +1,6 @@
 import pg from 'pg';
-import { isDiskFull, isUnavailable, workerNamedIn } from './pool.ts';
+import { workerNamedIn } from './cluster/worker-errors.ts';
+import { isDiskFull, isUnavailable } from './pool.ts';
 
 export interface LoggedError {
   readonly [key: string]: unknown;

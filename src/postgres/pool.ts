@@ -1,6 +1,13 @@
 import pg from 'pg';
 import type { DatabaseConfig } from '../config.ts';
 import { limits } from '../limits.ts';
+import { clusterOptions, selectCluster } from './cluster/extension.ts';
+import {
+  isMoved,
+  isWorkerLost,
+  isWorkerLostInCommit,
+  isWorkerNotConnected,
+} from './cluster/worker-errors.ts';
 import { type StatementEvents, timeStatements } from './timed-statements.ts';
 import { UnnamedClient } from './unnamed-client.ts';
 
@@ -58,10 +65,10 @@ function ownSessions(timeoutMs: number, plansOnce: boolean | undefined): pg.Pool
   return {
     statement_timeout: timeoutMs,
     idle_in_transaction_session_timeout: timeoutMs,
-    // Our statements run for less time than PostgreSQL takes to compile them. `propagate_set_commands` makes Citus pass
-    // `set local` on to the workers; without Citus it has no effect.
+    // Our statements run for less time than PostgreSQL takes to compile them.
     options: [
-      '-c timezone=UTC -c datestyle=ISO -c extra_float_digits=1 -c jit=off -c citus.propagate_set_commands=local',
+      '-c timezone=UTC -c datestyle=ISO -c extra_float_digits=1 -c jit=off',
+      clusterOptions,
       ...(plansOnce ? [noWholeTables] : []),
     ].join(' '),
     ...(plansOnce && { onConnect: async (client: pg.ClientBase) => void (await client.query(planOnce)) }),
@@ -90,12 +97,12 @@ const pooled: pg.PoolConfig & { Client: typeof pg.Client } = {
  * With a generic plan an interaction by itself takes 220 instead of 610 microseconds, the look-up of a batch 310
  * instead of 700. Only connections for uploads and interactions use it; keys, maintenance and the operator would gain
  * nothing. An unnamed statement is planned each time anyway, and then without its values: on a partitioned table that
- * costs more (an interaction by its id 570 instead of 190), so that statement contains the id as a literal. Citus needs
+ * costs more (an interaction by its id 570 instead of 190), so that statement contains the id as a literal. A cluster needs
  * the organisation's value to find its node, and refuses a generic plan.
  */
 const planOnce = `
   select set_config('plan_cache_mode', 'force_generic_plan', false)
-  where not exists (select from pg_extension where extname = 'citus')`;
+  where not exists (${selectCluster})`;
 
 const unreachableCodes = new Set([
   'ECONNREFUSED',
@@ -174,52 +181,14 @@ export function isDiskFull(error: unknown): boolean {
 
 /**
  * True if a committing statement failed without a definite answer. An error that PostgreSQL reports means that nothing
- * was committed, unless it came with the end of a connection: ours, or that of a Citus coordinator to a worker.
+ * was committed, unless it came with the end of a connection: ours, or one between the nodes of a cluster.
  */
 export function leavesOutcomeOpen(error: unknown): boolean {
   if (!(error instanceof pg.DatabaseError)) return true;
   const { isRolledBack } = error as { isRolledBack?: boolean };
-  if (isRolledBack || workerNotConnected.test(error.message)) return false;
+  if (isRolledBack || isWorkerNotConnected(error)) return false;
   if (/^(57P|08)/.test(error.code ?? '') || endsSession(error)) return true;
-  return isWorkerLost(error) && !lostBeforeCommit.test(error.message);
-}
-
-/**
- * Citus has no SQLSTATE for a worker lost in a transaction, or for its own server that stops: it reports libpq's text,
- * or one of these.
- */
-function isWorkerLost({ code, message }: pg.DatabaseError): boolean {
-  return code === 'XX000' && workerLost.test(message);
-}
-
-/** Citus reports the last one if a worker was told to commit and did not answer. */
-const workerLost =
-  /^(FATAL: +)?(server closed the connection|terminating connection|the database system is|postmaster was shut down|connection not open|no connection to the server|could not (send data to|receive data from) server|SSL |failure on connection marked as essential|could not commit transaction for shard)/;
-
-/** The coordinator reports this about itself. */
-const coordinatorLost = /^postmaster was shut down/;
-
-/** Citus reports this before it tells any worker to commit. */
-const lostBeforeCommit = /^failure on connection marked as essential/;
-
-/** Citus reports this if it could not connect to a worker; for a broken connection it uses other words. */
-const workerNotConnected =
-  /^connection to the remote node .*(connection refused|timeout expired|timed out|could not translate|no route to host|unreachable|starting up|shutting down)/is;
-
-/** The Citus worker, as `host:port`, that an error of the coordinator names. An error of a connection that broke names none. */
-export function workerNamedIn(error: unknown): string | undefined {
-  if (!(error instanceof pg.DatabaseError)) return undefined;
-  return workerName.exec(error.message)?.[1];
-}
-
-/** Login, host and port are Citus's own words; what follows may quote anything. */
-const workerName =
-  /^(?:connection to the remote node \S+@|failure on connection marked as essential: )(\S+:\d+)/;
-
-/** True if a coordinator answers that it has lost a worker, so the coordinator itself can be used. */
-export function isLossOfWorker(error: unknown): boolean {
-  if (!(error instanceof pg.DatabaseError) || coordinatorLost.test(error.message)) return false;
-  return workerNamedIn(error) !== undefined || isWorkerLost(error);
+  return isWorkerLostInCommit(error);
 }
 
 /** Marks an error after which COMMIT was answered with ROLLBACK: nothing is stored, whatever the error says. */
@@ -244,12 +213,9 @@ export function isDuplicate(error: unknown): boolean {
 }
 
 /**
- * True if PostgreSQL aborted this transaction in favour of another, or a shard was split or moved: a retry is enough.
+ * True if PostgreSQL aborted this transaction in favour of another, or data was moved to another node: a retry is enough.
  */
 export function isConflict(error: unknown): boolean {
-  const { code, message = '' } = error as { code?: unknown; message?: string };
-  return code === '40P01' || code === '40001' || (code === 'XX000' && shardGone.test(message));
+  const { code } = error as { code?: unknown };
+  return code === '40P01' || code === '40001' || isMoved(error as Error);
 }
-
-/** Citus' message if a statement was planned for a shard that no longer exists. */
-const shardGone = /^could not find valid entry for shard (placement )?\d+/;

@@ -2,7 +2,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeTomorrow } from '../changes/change-log.ts';
 import type { Config } from '../config.ts';
 import { limits } from '../limits.ts';
-import { type Client, isLossOfWorker, isUnavailable, type Pool } from '../postgres/pool.ts';
+import { isLossOfWorker } from '../postgres/cluster/worker-errors.ts';
+import { type Client, isUnavailable, type Pool } from '../postgres/pool.ts';
 import {
   BeginAgain,
   CommitUnconfirmed,

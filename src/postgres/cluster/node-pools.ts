@@ -1,5 +1,6 @@
 import { limits } from '../../limits.ts';
 import type { Client, OwnPool } from '../pool.ts';
+import { selectCluster } from './extension.ts';
 import { Detours } from './node-detours.ts';
 import type { OwningNodes } from './owning-nodes.ts';
 
@@ -15,7 +16,7 @@ export class NodePools {
   readonly #leftAloneUntilMs = new Map<string, number>();
   readonly #openMax: number;
   readonly #detours: Detours;
-  #isCitus: boolean | undefined;
+  #isCluster: boolean | undefined;
   /** Connections about to be opened to replace one that is being closed. */
   #replaced = 0;
 
@@ -63,12 +64,12 @@ export class NodePools {
   }
 
   /** Also if the owners are unknown, as behind a pooler. `distribute` runs while all processes are stopped. */
-  async isCitus(): Promise<boolean> {
-    if (this.#isCitus === undefined) {
-      const { rowCount } = await this.#coordinator.query(`select from pg_extension where extname = 'citus'`);
-      this.#isCitus = rowCount === 1;
+  async isCluster(): Promise<boolean> {
+    if (this.#isCluster === undefined) {
+      const { rowCount } = await this.#coordinator.query(selectCluster);
+      this.#isCluster = rowCount === 1;
     }
-    return this.#isCitus;
+    return this.#isCluster;
   }
 
   /** The worker that owns the organisation's rows; undefined if unknown, as without Citus. */

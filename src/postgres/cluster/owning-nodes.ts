@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { limits } from '../../limits.ts';
 import type { Pool } from '../pool.ts';
+import { selectCluster } from './extension.ts';
 import { uuidHash } from './uuid-hash.ts';
 
 /** A range of hashes, and the worker that has the organisations in it. */
@@ -52,7 +53,7 @@ export class OwningNodes {
   async #keepAsking(stopping: AbortSignal): Promise<void> {
     while (!stopping.aborted) {
       try {
-        const { rowCount } = await this.#pool.query(`select from pg_extension where extname = 'citus'`);
+        const { rowCount } = await this.#pool.query(selectCluster);
         if (rowCount === 0) return;
         await this.ask();
       } catch {

@@ -1,5 +1,6 @@
 import { limits } from '../../limits.ts';
-import { isLockTimeout, isLossOfWorker, isUnavailable } from '../pool.ts';
+import { isLossOfWorker } from '../cluster/worker-errors.ts';
+import { isLockTimeout, isUnavailable } from '../pool.ts';
 
 /**
  * Failed writes whose cause is the database server, such as a full disk. One organisation alone is never enough: its data may
@@ -51,8 +52,8 @@ export class ServerFailures {
 }
 
 /**
- * The error, or its cause, if other organisations would meet it too. Not so if a Citus worker is away, which has some organisations only, or
- * after a timeout, which may be due to the data or to a lock: `StallWatch` is for those.
+ * The error, or its cause, if other organisations would meet it too. Not so if a node of a cluster is away, which has some
+ * organisations only, or after a timeout, which may be due to the data or to a lock: `StallWatch` is for those.
  */
 export function serverErrorOf(error: unknown): unknown {
   const { code, message, cause } = error as { code?: unknown; message: string; cause?: unknown };

@@ -1,0 +1,5 @@
+/** Gives a row if the database belongs to a Citus cluster. */
+export const selectCluster = `select from pg_extension where extname = 'citus'`;
+
+/** Makes Citus pass `set local` on to the workers; has no effect without Citus. */
+export const clusterOptions = '-c citus.propagate_set_commands=local';
