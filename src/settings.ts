@@ -231,9 +231,10 @@ export function misspeltSettings(env: Readonly<Record<string, string | undefined
       .filter((name) => !known.includes(name) && !ofKubernetes.test(name) && !name.startsWith('OTEL_'))
       .flatMap((name) => {
         const upper = name.toUpperCase();
-        const [meant] = guessable
-          .filter((setting) => isLike(upper, setting))
-          .sort((one, other) => editDistance(upper, one) - editDistance(upper, other));
+        const [meant] = likestFirst(
+          upper,
+          guessable.filter((setting) => isLike(upper, setting)),
+        );
         // Some platforms set one value under two names; then nothing is lost.
         if (meant === undefined || env[name] === env[meant]) return [];
         return [`${name} is not a setting; did you mean ${meant}?`];
@@ -251,6 +252,11 @@ function isLike(name: string, setting: string): boolean {
   const [first = '', second] = name.split('_');
   const [settingFirst, settingSecond] = setting.split('_');
   return first === settingFirst && (ownWords.has(first) || second === settingSecond);
+}
+
+/** Sorts names by their similarity to the given one, so that a typo is seen at a glance. */
+export function likestFirst(given: string, names: readonly string[]): string[] {
+  return names.toSorted((a, b) => editDistance(given, a) - editDistance(given, b));
 }
 
 /** The Levenshtein distance. */

@@ -12,7 +12,7 @@ import {
   permissionsOf,
 } from '../operator/rules.ts';
 import { resourceTypes } from '../registry/resources.ts';
-import { likestFirst } from './arguments/edit-distance.ts';
+import { likestFirst } from '../settings.ts';
 import { commandError } from './arguments/help.ts';
 import { operator, organisationNamed, printAll, stateOf } from './arguments/operator.ts';
 import { readExpiry, readPeriod } from './arguments/periods.ts';

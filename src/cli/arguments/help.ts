@@ -1,6 +1,5 @@
 import { limits } from '../../limits.ts';
-import { type Setting, settings } from '../../settings.ts';
-import { meantName } from './edit-distance.ts';
+import { editDistance, likestFirst, type Setting, settings } from '../../settings.ts';
 
 const general = `intake-server: data ingestion service
 
@@ -158,6 +157,15 @@ export function unknownCommand(name: string): Error {
   const meant = meantName(name, Object.keys(ofCommand));
   const suggestion = meant === undefined ? '' : ` Did you mean ${meant}?`;
   return commandError(`there is no command "${name}".${suggestion} intake-server --help lists them`);
+}
+
+/** The name that was probably meant: within two letters, or with the same beginning. */
+function meantName(given: string, names: readonly string[]): string | undefined {
+  const [likest] = likestFirst(given.slice(0, 100), names);
+  if (likest === undefined || given === '') return undefined;
+  return editDistance(given.slice(0, 100), likest) <= 2
+    ? likest
+    : names.find((name) => name.startsWith(given));
 }
 
 /** For a command that takes no arguments. The message does not repeat what was given: it may hold a password. */
