@@ -228,7 +228,10 @@ it('summaries and replays of a great many rejections', { timeout: 400_000 }, asy
   });
   expect(stored.status).toBe(400);
   await expectUnharmed('replays', async () => {
-    const statuses = await attack('replay', post('/v1/rejections/replay?type=transactions', ''), { count: 4, atOnce: 4 });
+    const statuses = await attack('replay', post('/v1/rejections/replay?type=transactions', ''), {
+      count: 4,
+      atOnce: 4,
+    });
     console.log('replays', statuses);
     expectStatuses(statuses, [200, 207, 400]);
   });
