@@ -27,16 +27,11 @@ const repeat = <T>(count: number, make: (at: number) => T): T[] =>
 
 describe.each([
   ['shops', 1, [1]],
-  ['shops', 999, [999]],
   ['shops', 1_000, [1_000]],
   ['shops', 1_001, [1_000, 1]],
   ['shops', 5_000, [1_000, 1_000, 1_000, 1_000, 1_000]],
-  ['customers', 1, [1]],
-  ['customers', 1_001, [1_000, 1]],
-  ['customers', 4_999, [1_000, 1_000, 1_000, 1_000, 999]],
   ['customers', 5_000, [1_000, 1_000, 1_000, 1_000, 1_000]],
   ['courses', 1, [1]],
-  ['courses', 999, [999]],
   ['courses', 1_000, [1_000]],
 ])('%s: %i records', (type, count, sizes) => {
   let answer: Answer;
@@ -134,13 +129,11 @@ describe('the envelope', () => {
 
 describe('indices', () => {
   it.each([
-    [0, 5_000],
+    [0, 1_001],
     [999, 1_000],
     [999, 1_001],
     [1_000, 1_001],
-    [1_000, 2_000],
     [1_999, 2_000],
-    [4_000, 4_001],
     [4_999, 5_000],
   ])('a bad record at %i of %i is named by that index, and fails alone', async (index, count) => {
     const records = repeat(count, () => good());
@@ -220,9 +213,6 @@ describe('statuses', () => {
     ['bbg', 207],
     ['gbg', 207],
     ['gbmgb', 207],
-    ['bbbbb', 400],
-    ['bbbbm', 207],
-    ['ggggb', 207],
   ])('batches %s are %i as a whole, each with its own status', async (pattern, status) => {
     const letters = [...pattern] as (keyof typeof statusOf)[];
     const sizes = letters.map((_, at) => (at === letters.length - 1 ? 10 : 1_000));
@@ -286,8 +276,8 @@ describe.each([
   ],
   [
     'raised',
-    { shops: 6_000, customers: 6_000, courses: 1_500 },
-    { RECORDS_PER_REQUEST_MAX: '6000', COURSES_PER_REQUEST_MAX: '1500' },
+    { shops: 5_002, courses: 1_002 },
+    { RECORDS_PER_REQUEST_MAX: '5002', COURSES_PER_REQUEST_MAX: '1002' },
   ],
   ['only the courses raised', { shops: 5_000, courses: 5_001 }, { COURSES_PER_REQUEST_MAX: '5001' }],
 ])('the limits, %s', (name, limits, settings) => {
