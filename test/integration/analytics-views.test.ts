@@ -1,3 +1,4 @@
+// @module-tag full
 // @module-tag postgres-15
 
 import pg from 'pg';
