@@ -85,3 +85,9 @@ export function isAccepted(body: unknown): body is components['schemas']['Accept
 function isServiceError(body: unknown): body is ServiceError {
   return isObject(body) && typeof body.code === 'string' && typeof body.message === 'string';
 }
+
+/** Whether the service takes less at once, because its operator has set lower limits than the API description states. */
+export function isTooLarge(error: unknown): boolean {
+  if (!(error instanceof IntakeError)) return false;
+  return error.code === 'body_too_large' || error.details.some(({ code }) => code === 'too_many_records');
+}

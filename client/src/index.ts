@@ -15,9 +15,9 @@ export {
   type ReportFilters,
   type RequestFilters,
 } from './intake.ts';
-export type { Interaction, NewInteraction, RecordedInteraction } from './interaction-batch.ts';
-export type { ChangeEvent, ChangesOptions } from './read-changes.ts';
-export type { Counts, RecordProblem, Warning } from './send-cuts.ts';
+export type { Interaction, NewInteraction, RecordedInteraction } from './interactions/interaction-batch.ts';
+export type { ChangeEvent, ChangesOptions } from './reading/read-changes.ts';
+export type { Counts, RecordProblem, Warning } from './uploading/send-cuts.ts';
 export type {
   FailedRecord,
   Records,
@@ -26,4 +26,4 @@ export type {
   UploadOptions,
   UploadResult,
   UploadStep,
-} from './upload.ts';
+} from './uploading/upload.ts';

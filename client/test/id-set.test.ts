@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { expect, it } from 'vitest';
 import { many } from '../../test/support/new-records.ts';
-import { IdSet } from '../src/id-set.ts';
+import { IdSet } from '../src/uploading/id-set.ts';
 
 it('a set of ids knows each with its last batch, whatever its case, and whether it meets another', () => {
   const ids = many(20_000, () => randomUUID());

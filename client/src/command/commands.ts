@@ -1,17 +1,17 @@
-import { changes } from './changes.ts';
-import { check } from './check.ts';
-import type { Command } from './command.ts';
+import { changes } from './commands/changes.ts';
+import { check } from './commands/check.ts';
+import { exportRecords } from './commands/export.ts';
+import { fields } from './commands/fields.ts';
+import { interactions } from './commands/interactions.ts';
+import { login, whoami } from './commands/login.ts';
+import { map } from './commands/map.ts';
+import { rejections } from './commands/rejections.ts';
+import { report } from './commands/report.ts';
+import { requests } from './commands/requests.ts';
+import { status } from './commands/status.ts';
+import { upload } from './commands/upload.ts';
 import { completionOf } from './completion.ts';
-import { exportRecords } from './export.ts';
-import { fields } from './fields.ts';
-import { interactions } from './interactions.ts';
-import { login, whoami } from './login.ts';
-import { map } from './map.ts';
-import { rejections } from './rejections.ts';
-import { report } from './report.ts';
-import { requests } from './requests.ts';
-import { status } from './status.ts';
-import { upload } from './upload.ts';
+import type { Command } from './options/command.ts';
 
 const withoutCompletion: Readonly<Record<string, Command>> = {
   login,

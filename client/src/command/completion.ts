@@ -1,5 +1,5 @@
-import { type Command, choices, UsageError } from './command.ts';
-import { printData } from './terminal.ts';
+import { type Command, choices, UsageError } from './options/command.ts';
+import { printData } from './terminal/terminal.ts';
 
 type Commands = Readonly<Record<string, Command>>;
 

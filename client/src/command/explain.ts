@@ -1,6 +1,6 @@
 import { FileError } from '../files/file-error.ts';
 import { IntakeError } from '../index.ts';
-import { UsageError } from './command.ts';
+import { UsageError } from './options/command.ts';
 
 /** As many as the service lists. */
 const detailsShownMax = 20;

@@ -2,11 +2,11 @@
 import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { setFlagsFromString } from 'node:v8';
-import { nearest } from '../files/nearest.ts';
-import { type Command, UsageError } from './command.ts';
+import { nearest } from '../files/columns/nearest.ts';
 import { commands } from './commands.ts';
 import { explain } from './explain.ts';
-import { print, printData, sayError } from './terminal.ts';
+import { type Command, UsageError } from './options/command.ts';
+import { print, printData, sayError } from './terminal/terminal.ts';
 
 // By default V8 grows the heap before it collects, and an upload takes 300 MB; with these flags 170 MB.
 setFlagsFromString('--semi-space-growth-factor=1');

@@ -1,9 +1,9 @@
 import type { UploadType } from '../generated/resources.ts';
+import { nearest } from './columns/nearest.ts';
 import { FileError } from './file-error.ts';
 import type { Found } from './find-files.ts';
-import { nearest } from './nearest.ts';
-import type { FileOptions, OpenedFile } from './opened-file.ts';
-import { openFile } from './read-file.ts';
+import type { FileOptions, OpenedFile } from './reading/opened-file.ts';
+import { openFile } from './reading/read-file.ts';
 
 /**
  * Opens every file and throws one error for everything that is wrong with any of them, so that nobody learns of a second

@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { type UploadType, uploadTypes } from '../generated/resources.ts';
 import { schemas } from '../generated/schemas.ts';
 import { FileError, withPath } from './file-error.ts';
-import type { FileOptions } from './opened-file.ts';
+import type { FileOptions } from './reading/opened-file.ts';
 
 /** What a mapping file can say. */
 export type MappedOptions = Omit<FileOptions, 'type' | 'skipRecords'>;

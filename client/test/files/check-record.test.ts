@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { interaction, interactionExample } from '../../../src/registry/interaction.ts';
 import { resources } from '../../../src/registry/resources.ts';
 import { makeCheck } from '../../../src/registry/validate.ts';
-import { checkerOf } from '../../src/files/check-record.ts';
+import { checkerOf } from '../../src/files/values/check-record.ts';
 import { type UploadType, uploadTypes } from '../../src/generated/resources.ts';
 
 const described = {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { deriveId } from '../../src/files/derived-id.ts';
+import { deriveId } from '../../src/files/values/derived-id.ts';
 import { ids, makeFile, readAll } from './support.ts';
 
 describe('--id-from', () => {

@@ -1,9 +1,9 @@
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
-import { checkerOf } from '../../src/files/check-record.ts';
 import { findFiles } from '../../src/files/find-files.ts';
 import { readMapping } from '../../src/files/mapping.ts';
-import type { FileOptions } from '../../src/files/opened-file.ts';
+import type { FileOptions } from '../../src/files/reading/opened-file.ts';
+import { checkerOf } from '../../src/files/values/check-record.ts';
 import { resources, resourceTypes } from '../../src/generated/resources.ts';
 import { readAll } from './support.ts';
 

@@ -1,7 +1,7 @@
 import { appendFileSync, existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { FailedFile } from '../../src/files/failed-file.ts';
-import { openFile } from '../../src/files/read-file.ts';
+import { openFile } from '../../src/files/reading/read-file.ts';
 import { ids, makeFile, readAll } from './support.ts';
 
 const text = `Shop ID;name;region;is_public\n${ids.shop};"Fish; ""chips""";GB;maybe\n${ids.shop};Corner Bakery;G1;yes\nx;y\n`;

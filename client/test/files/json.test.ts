@@ -1,8 +1,8 @@
 import { spawnSync } from 'node:child_process';
 import { gzipSync, zstdCompressSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
-import { JsonScanner } from '../../src/files/json-scanner.ts';
-import { openFile } from '../../src/files/read-file.ts';
+import { JsonScanner } from '../../src/files/reading/json-scanner.ts';
+import { openFile } from '../../src/files/reading/read-file.ts';
 import { ids, makeFile, readAll } from './support.ts';
 
 const shops = Array.from({ length: 3_000 }, (_, at) => ({
@@ -166,7 +166,7 @@ describe('a compressed file', () => {
 
 describe('standard input', () => {
   const program = `
-    import { openFile } from ${JSON.stringify(new URL('../../src/files/read-file.ts', import.meta.url).href)};
+    import { openFile } from ${JSON.stringify(new URL('../../src/files/reading/read-file.ts', import.meta.url).href)};
     const file = await openFile('-', { type: 'shops' });
     let count = 0;
     for await (const { records } of file.chunks()) count += records.length;

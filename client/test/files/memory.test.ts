@@ -10,7 +10,7 @@ const header = 'transaction_id,shop_id,region,savings,amount,student_id,source,c
 const row = `${ids.transaction},${ids.shop},GB,2.5,22.49,${ids.customer},"in-store, till 4",2026-03-14T09:26:53Z\n`;
 
 const program = `
-  import { openFile } from ${JSON.stringify(new URL('../../src/files/read-file.ts', import.meta.url).href)};
+  import { openFile } from ${JSON.stringify(new URL('../../src/files/reading/read-file.ts', import.meta.url).href)};
   const file = await openFile(process.argv[1], {});
   let count = 0;
   for await (const { records } of file.chunks()) count += records.length;

@@ -1,0 +1,136 @@
+import type { Intake, RejectionFilters } from '../../index.ts';
+import { type Command, countOf, textOf, UsageError, type Values } from '../options/command.ts';
+import { typeOf } from '../options/file-options.ts';
+import { connect } from '../options/settings.ts';
+import { readFirstLine } from '../terminal/read-first-line.ts';
+import { grouped, print, printJson, printJsonLine, printTable, prompt, say } from '../terminal/terminal.ts';
+
+export const rejections: Command = {
+  summary: 'list, summarise, replay or discard the failed records that the service keeps',
+  help: `Usage: intake rejections [list|summary|replay|discard] [options]
+
+  list       the records themselves, the oldest first (the default)
+  summary    how many there are for each reason
+  replay     checks them again and stores those that pass, for example once a missing shop is uploaded
+  discard    removes them; there is no other copy
+
+Options:
+  --type <type>        only of this type
+  --code <code>        only with this code, for example reference_not_found
+  --field <field>      only where this field is wrong
+  --request <id>       only from this request
+  --limit <count>      of list: how many, default 20
+  --yes                of discard: does not ask
+  --json               prints JSON; of list, a line for each
+
+Examples:
+  intake rejections summary
+  intake rejections replay --type transactions
+  intake rejections --code invalid_format --limit 100000 --json | jq -c .record > wrong.ndjson
+  intake rejections discard --request 019ced6c-5a2b-7c3d-8e4f-5a6b7c8d9e0f --yes
+
+Exit code of replay: 0, 1 if some failed again.`,
+  options: {
+    type: { type: 'string' },
+    code: { type: 'string' },
+    field: { type: 'string' },
+    request: { type: 'string' },
+    limit: { type: 'string' },
+    yes: { type: 'boolean' },
+    json: { type: 'boolean' },
+  },
+  words: ['list', 'summary', 'replay', 'discard'],
+  async run(values, [action = 'list', ...rest]) {
+    const run = Object.hasOwn(actions, action) ? actions[action] : undefined;
+    if (run === undefined || rest.length > 0) {
+      throw new UsageError('Say list, summary, replay or discard. See intake rejections --help.');
+    }
+    const filters = {
+      type: typeOf(values),
+      code: textOf(values, 'code'),
+      field: textOf(values, 'field'),
+      request_id: textOf(values, 'request'),
+    } as RejectionFilters;
+    return run(await connect(), filters, values);
+  },
+};
+
+type Action = (intake: Intake, filters: RejectionFilters, values: Values) => Promise<number>;
+
+const actions: Record<string, Action> = {
+  async list(intake, filters, values) {
+    const limit = countOf(values, 'limit', 20);
+    const rows: string[][] = [];
+    let listed = 0;
+    for await (const one of intake.rejections.list(filters)) {
+      const reason = one.errors
+        .map(({ field, message }) => (field === null ? message : `${field} ${message}`))
+        .join('; ');
+      if (values.json) await printJsonLine(one);
+      else rows.push([one.rejected, one.type, one.id ?? '', reason]);
+      if (++listed >= limit) break;
+    }
+    if (!values.json)
+      await (rows.length === 0 ? print(none) : printTable(['Rejected', 'Type', 'Id', 'Reason'], rows));
+    return 0;
+  },
+
+  async summary(intake, filters, values) {
+    const kinds = await intake.rejections.summary(filters);
+    const rows = kinds.map(({ count, type, field, code, example }) => [
+      count,
+      type,
+      field ?? '',
+      code,
+      example?.message ?? '',
+    ]);
+    if (values.json) await printJson(kinds);
+    else
+      await (rows.length === 0
+        ? print(none)
+        : printTable(['Count', 'Type', 'Field', 'Code', 'Example'], rows));
+    return 0;
+  },
+
+  async replay(intake, filters, values) {
+    const sum = { received: 0, failed: 0, remaining: 0 };
+    let isWaiting = false;
+    for await (const { batches, remaining, next_cursor } of intake.rejections.replay(filters)) {
+      // Nothing was tried and more is left.
+      if (batches.length === 0 && next_cursor && !isWaiting) {
+        isWaiting = true;
+        say('Another replay of this type is running. This one waits for its turn.');
+      }
+      for (const { data } of batches) {
+        sum.received += data.counts.received;
+        sum.failed += data.counts.failed;
+      }
+      sum.remaining = remaining ?? sum.remaining;
+    }
+    const stored = sum.received - sum.failed;
+    if (values.json)
+      await printJson({ tried: sum.received, stored, failed: sum.failed, remaining: sum.remaining });
+    else
+      await print(
+        `${grouped(sum.received)} tried: ${grouped(stored)} passed, ${grouped(sum.failed)} failed again.`,
+      );
+    return sum.failed > 0 ? 1 : 0;
+  },
+
+  async discard(intake, filters, values) {
+    const hasFilter = Object.values(filters).some((value) => value !== undefined);
+    const what = hasFilter ? 'the rejections that match' : 'all rejections';
+    if (!values.yes) {
+      if (!process.stdin.isTTY)
+        throw new UsageError(`This removes ${what}, and there is no other copy. Add --yes to do it.`);
+      prompt(`Remove ${what}? There is no other copy. Type yes: `);
+      if ((await readFirstLine()) !== 'yes') throw new UsageError('Nothing was removed.');
+    }
+    const { discarded } = await intake.rejections.discard(filters);
+    if (values.json) await printJson({ discarded });
+    else await print(`${grouped(discarded)} removed.`);
+    return 0;
+  },
+};
+
+const none = 'There are no such rejections.';

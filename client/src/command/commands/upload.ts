@@ -1,0 +1,224 @@
+import { onFirstLimit } from '../../connection.ts';
+import { isRefusal } from '../../errors.ts';
+import { checkHeaders } from '../../files/check-headers.ts';
+import type { FileError } from '../../files/file-error.ts';
+import { type Found, findFiles } from '../../files/find-files.ts';
+import type { FileOptions, OpenedFile } from '../../files/reading/opened-file.ts';
+import { openFile } from '../../files/reading/read-file.ts';
+import { OutputError } from '../../files/write-whole.ts';
+import type { UploadType } from '../../generated/resources.ts';
+import { IntakeError } from '../../index.ts';
+import { explain } from '../explain.ts';
+import { type Command, UsageError, type Values } from '../options/command.ts';
+import {
+  fileOptions,
+  fileOptionsHelp,
+  mappedColumns,
+  readFileOptions,
+  typedOptions,
+  typeOf,
+  warnSkipped,
+} from '../options/file-options.ts';
+import { connectionOf, keyIdOf, readSettings, type Settings } from '../options/settings.ts';
+import { interruption } from '../terminal/interruption.ts';
+import { duration, Progress } from '../terminal/progress.ts';
+import { printJson, say, sayError } from '../terminal/terminal.ts';
+import {
+  type Circumstances,
+  type Earlier,
+  findEarlier,
+  Journal,
+  refuseRepeat,
+  removeJournal,
+} from '../uploading/journal.ts';
+import { failedIn, printSummary, summaryJson } from '../uploading/summary.ts';
+import { Tally } from '../uploading/tally.ts';
+import { type FileResult, nothingDone, type Run, resultOf, uploadFile } from '../uploading/upload-file.ts';
+
+export const upload: Command = {
+  summary: 'upload files of records',
+  help: `Usage: intake upload <files or folders...> [options]
+
+Uploads CSV, NDJSON and JSON, each also as .gz and .zst, Parquet, the first sheet of .xlsx, and standard input (-).
+Files are uploaded in the order of what refers to what, whatever order you name them in. Records that fail are written to
+<file>.failed.ndjson and, for CSV, <file>.failed.csv, with the reason.
+
+Options:
+${fileOptionsHelp}
+  --dry-run                checks everything and stores nothing
+  --resume                 continues an upload that was interrupted; give the same files and options
+  --json                   prints the summary as JSON
+
+Examples:
+  intake upload shops.csv transactions.csv
+  intake upload exports/ --dry-run
+  intake upload sales.csv --type transactions --map 'Shop ID=shop_id' --date-format dd.MM.yyyy --decimal-comma
+  gzip -dc transactions.csv.gz | intake upload - --type transactions
+
+Exit code: 0, 1 if some records failed, 2 if the upload could not run or was interrupted.`,
+  options: {
+    ...fileOptions,
+    'dry-run': { type: 'boolean' },
+    resume: { type: 'boolean' },
+    json: { type: 'boolean' },
+  },
+  takesFiles: true,
+  async run(values, positionals) {
+    if (positionals.length === 0)
+      throw new UsageError('Name the files or folders to upload. See intake upload --help.');
+    const found = await findFiles(positionals, typeOf(values));
+    const isResumed = values.resume === true;
+    const isDryRun = values['dry-run'] === true;
+    if (isResumed && isDryRun)
+      throw new UsageError('A dry run has nothing to resume: leave --resume or --dry-run out.');
+    if (isResumed && found.files.some(({ path }) => path === '-')) {
+      throw new UsageError('Standard input cannot be resumed. Save it to a file, or upload it again.');
+    }
+    const settings = await readSettings();
+    const progress = new Progress();
+    const report = tellRetries(progress);
+    const run: Run = {
+      connection: connectionOf(settings, (error, waitMs) => {
+        // The first attempt may have stored something, whatever the second is answered.
+        run.unrefused++;
+        report(error, waitMs);
+      }),
+      isDryRun,
+      progress,
+      tally: new Tally(),
+      signal: interruption(),
+      state: 'unsent',
+      unrefused: 0,
+    };
+    const planned = await plan(values, settings, found);
+    // Journals of an earlier run are only for --resume.
+    if (!isResumed) await removeJournals(planned);
+    const results = await uploadAll(run, planned);
+    const broken = results.at(-1)?.broken;
+    // If a file breaks off, --resume needs the journals of all files.
+    if (!broken) await removeJournals(planned);
+    const exitCode = broken ? 2 : failedIn(results) > 0 ? 1 : 0;
+    // Set before printing, because the reader may have closed the pipe.
+    process.exitCode = exitCode;
+    const summary = { results, tally: run.tally, isDryRun, isResumed };
+    if (values.json) await printJson(summaryJson(summary));
+    else await printSummary(summary);
+    if (broken) sayError(...explainBroken(broken, planned.length - results.length, isDryRun));
+    return exitCode;
+  },
+};
+
+interface Planned {
+  readonly path: string;
+  readonly type: UploadType;
+  readonly options: FileOptions;
+  /** Undefined if the upload of this file has no journal. */
+  readonly circumstances: Circumstances | undefined;
+  readonly earlier: Earlier | undefined;
+  readonly standardInput: OpenedFile | undefined;
+}
+
+/** Finds every problem with the files and their journals before anything is sent. */
+async function plan(values: Values, settings: Settings, found: Found): Promise<Planned[]> {
+  const optionsOf = await readFileOptions(values);
+  warnSkipped(found);
+  const opened = await checkHeaders(found, optionsOf, mappedColumns(values));
+  const planned: Planned[] = [];
+  for (const { path, type } of found.files) {
+    const options = optionsOf(type);
+    const circumstances =
+      values['dry-run'] || path === '-'
+        ? undefined
+        : {
+            service: settings.url,
+            keyId: keyIdOf(settings.key),
+            options: JSON.stringify(options),
+            typed: typedOptions(values),
+          };
+    const earlier = values.resume && circumstances ? await findEarlier(path, type, circumstances) : undefined;
+    if (circumstances && !values.resume && type === 'interactions') await refuseRepeat(path);
+    const standardInput = path === '-' ? opened : undefined;
+    planned.push({ path, type, options, circumstances, earlier, standardInput });
+  }
+  return planned;
+}
+
+async function removeJournals(planned: readonly Planned[]): Promise<void> {
+  for (const { path, circumstances } of planned) if (circumstances) await removeJournal(path);
+}
+
+/** One after the other, up to the first that breaks off: later files may refer to records that are missing. */
+async function uploadAll(run: Run, planned: readonly Planned[]): Promise<FileResult[]> {
+  const results: FileResult[] = [];
+  try {
+    for (const one of planned) {
+      results.push(await uploadOne(run, one));
+      if (results.at(-1)?.broken) break;
+    }
+  } finally {
+    run.progress.clear();
+  }
+  return results;
+}
+
+async function uploadOne(run: Run, one: Planned): Promise<FileResult> {
+  const { path, type, options, circumstances, earlier } = one;
+  const before = earlier?.state ?? nothingDone;
+  if (before.end === 'finished') return resultOf(path, type, before);
+  run.state = before.done > 0 ? 'answered' : earlier ? 'sent' : 'unsent';
+  run.unrefused = 0;
+  const file = one.standardInput ?? (await openFile(path, { ...options, type, skipRecords: before.done }));
+  const journal =
+    circumstances && (await (earlier ? Journal.resume(path, earlier) : Journal.begin(path, circumstances)));
+  try {
+    return await uploadFile(run, file, before, journal);
+  } catch (error) {
+    // An earlier run may have sent what was stored without an answer.
+    const isNothingStored = run.state === 'sent' && !earlier && run.unrefused === 0 && isRefusal(error);
+    if (journal && (run.state === 'unsent' || isNothingStored)) await removeJournal(path);
+    throw journal ? withAdvice(error, path, isNothingStored ? 'nothing stored' : run.state) : error;
+  } finally {
+    await journal?.close();
+    await file.close();
+  }
+}
+
+function explainBroken({ lines }: FileError, filesLeft: number, isDryRun: boolean): readonly string[] {
+  if (isDryRun) return lines;
+  const left =
+    filesLeft === 0 ? '' : ` ${filesLeft} more ${filesLeft === 1 ? 'file was' : 'files were'} not begun.`;
+  const advice = 'Replace the file by a whole one and run the same command with --resume.';
+  return [...lines, `What comes before is uploaded.${left} ${advice}`];
+}
+
+/** Several requests fail at once for one reason, so it is reported at most every ten seconds. */
+function tellRetries(progress: Progress): (error: IntakeError, waitMs: number) => void {
+  let toldMs = -Infinity;
+  const tellLimit = onFirstLimit((notice) => {
+    progress.clear();
+    say(notice);
+  });
+  return (error, waitMs) => {
+    tellLimit(error, waitMs);
+    // A 429 is normal when uploading fast.
+    if (error.status === 429 || performance.now() - toldMs < 10_000) return;
+    toldMs = performance.now();
+    progress.clear();
+    say(`${error.message} Trying again in ${duration(waitMs / 1000)}.`);
+  };
+}
+
+function withAdvice(error: unknown, path: string, state: Run['state'] | 'nothing stored'): unknown {
+  const canContinue =
+    error instanceof IntakeError || error instanceof OutputError || (error as Error).name === 'AbortError';
+  if (!canContinue || state === 'unsent') return error;
+  const resume = 'Run the same command with --resume to continue';
+  if (state === 'answered')
+    return new UsageError(...explain(error), `What was answered so far is stored. ${resume}.`);
+  return new UsageError(
+    ...explain(error),
+    state === 'nothing stored'
+      ? `Nothing of ${path} was stored.`
+      : `Nothing of ${path} was answered, and a part may be stored. ${resume}; nothing is stored twice.`,
+  );
+}

@@ -1,0 +1,97 @@
+import type { ParseArgsOptionsConfig } from 'node:util';
+import type { Found } from '../../files/find-files.ts';
+import { parseMap, readMapping } from '../../files/mapping.ts';
+import type { FileOptions } from '../../files/reading/opened-file.ts';
+import { type UploadType, uploadTypes } from '../../generated/resources.ts';
+import { say } from '../terminal/terminal.ts';
+import { textOf, textsOf, UsageError, type Values } from './command.ts';
+
+const skippedShownMax = 20;
+
+/** The options for reading files, the same for upload and check. */
+export const fileOptions: ParseArgsOptionsConfig = {
+  type: { type: 'string' },
+  map: { type: 'string', multiple: true },
+  mapping: { type: 'string' },
+  'date-format': { type: 'string' },
+  'decimal-comma': { type: 'boolean' },
+  thousands: { type: 'boolean' },
+  encoding: { type: 'string' },
+  'id-from': { type: 'string' },
+};
+
+export const fileOptionsHelp = `  --type <type>            record type of the files; without it, their names say it
+  --map '<column>=<field>' takes a field from a column of another name; may be repeated
+  --mapping <file>         the same from a JSON file
+  --date-format <format>   how dates are written, for example dd.MM.yyyy
+  --decimal-comma          numbers are written 1.234,56
+  --thousands              numbers are written 1,234.56
+  --encoding <encoding>    how characters are written, for example windows-1252; without it, UTF-8 or what is detected
+  --id-from <columns>      makes each id from these columns: the same values, the same id`;
+
+export function typeOf(values: Values): UploadType | undefined {
+  return textOf(values, 'type') === undefined ? undefined : asType(textOf(values, 'type'));
+}
+
+export function asType(text: string | undefined): UploadType {
+  const type = uploadTypes.find((each) => each === text);
+  if (type !== undefined) return type;
+  throw new UsageError(`There is no record type ${text}. Use one of ${uploadTypes.join(', ')}.`);
+}
+
+/** The options for each type; the command line overrides the mapping file. */
+export async function readFileOptions(values: Values): Promise<(type: UploadType) => FileOptions> {
+  const mappingFile = textOf(values, 'mapping');
+  const mapping = mappingFile === undefined ? () => ({}) : await readMapping(mappingFile);
+  const map = parseMap(textsOf(values, 'map'));
+  const dateFormat = textOf(values, 'date-format');
+  const encoding = textOf(values, 'encoding');
+  const idFrom = textOf(values, 'id-from')
+    ?.split(',')
+    .map((column) => column.trim());
+  if (values.thousands && values['decimal-comma'])
+    throw new UsageError('--decimal-comma reads 1.234,56 already: leave --thousands out.');
+  return (type) => {
+    const kept: FileOptions = mapping(type);
+    return {
+      ...kept,
+      type,
+      map: { ...kept.map, ...map },
+      ...(dateFormat !== undefined && { dateFormat }),
+      ...(values['decimal-comma'] === true && { decimalComma: true }),
+      ...(values.thousands === true && { thousands: true }),
+      ...(encoding !== undefined && { encoding }),
+      ...(idFrom !== undefined && { idFrom }),
+    };
+  };
+}
+
+/** The columns that --map names. */
+export function mappedColumns(values: Values): readonly string[] {
+  return Object.keys(parseMap(textsOf(values, 'map')));
+}
+
+/** Names what a folder has that is not uploaded. */
+export function warnSkipped({ skipped }: Found): void {
+  if (skipped.length === 0) return;
+  const shown = skipped.slice(0, skippedShownMax).join(', ');
+  const more = skipped.length - skippedShownMax;
+  say(`Skipped: ${shown}${more > 0 ? `, and ${more} more` : ''}`);
+}
+
+/** These options as they would be typed. */
+export function typedOptions(values: Values): string {
+  return Object.keys(fileOptions)
+    .flatMap((option) => {
+      const value = values[option];
+      if (value === true) return [`--${option}`];
+      return [value]
+        .flat()
+        .flatMap((each) => (typeof each === 'string' ? [`--${option} ${quoted(each)}`] : []));
+    })
+    .join(' ');
+}
+
+function quoted(text: string): string {
+  return /^[\w.,/:@%+-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
+}

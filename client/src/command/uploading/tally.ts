@@ -1,0 +1,80 @@
+import { referencedBy } from '../../files/values/derived-id.ts';
+import type { UploadType } from '../../generated/resources.ts';
+import type { Warning } from '../../index.ts';
+
+/** The most distinct reasons, ids and warnings that are counted; others are only in the files of failed records. */
+const distinctMax = 10_000;
+
+export interface Problem {
+  readonly column: string | null;
+  readonly field?: string | null;
+  readonly code: string;
+  readonly message: string;
+}
+
+export interface Reason extends Problem {
+  readonly type: UploadType;
+  count: number;
+}
+
+export interface MissingId {
+  readonly type: UploadType;
+  readonly id: string;
+  /** What the file has instead of the id, if the id was derived from it. */
+  readonly key: string | null;
+  count: number;
+}
+
+/** Counts the reasons of failed records for the summary. */
+export class Tally {
+  readonly #reasons = new Map<string, Reason>();
+  readonly #missing = new Map<string, MissingId>();
+  readonly #warnings = new Map<string, Warning>();
+
+  addProblem(type: UploadType, { column, code, message }: Problem): void {
+    const key = `${type}\n${column}\n${code}\n${message}`;
+    const known = this.#reasons.get(key);
+    if (known) known.count++;
+    else if (this.#reasons.size < distinctMax)
+      this.#reasons.set(key, { type, column, code, message, count: 1 });
+  }
+
+  /** Counts a missing reference. */
+  addMissing(type: UploadType, field: string, record: Record<string, unknown>, sourceKey?: string): void {
+    const target = referencedBy(type, field, record);
+    const id = record[field];
+    if (target === undefined || typeof id !== 'string') return;
+    const key = `${target}\n${id.toLowerCase()}`;
+    const known = this.#missing.get(key);
+    if (known) known.count++;
+    else if (this.#missing.size < distinctMax) {
+      const isDerived = sourceKey !== undefined && sourceKey.toLowerCase() !== id.toLowerCase();
+      const missing = { type: target, id: id.toLowerCase(), key: isDerived ? sourceKey : null, count: 1 };
+      this.#missing.set(key, missing);
+    }
+  }
+
+  addWarning(warning: Warning): void {
+    const key = `${warning.code}\n${warning.field}`;
+    const known = this.#warnings.get(key);
+    if (known || this.#warnings.size < distinctMax) {
+      this.#warnings.set(key, { ...warning, count: warning.count + (known?.count ?? 0) });
+    }
+  }
+
+  reasons(): Reason[] {
+    return byCount(this.#reasons);
+  }
+
+  missing(): MissingId[] {
+    return byCount(this.#missing);
+  }
+
+  warnings(): Warning[] {
+    return byCount(this.#warnings);
+  }
+}
+
+function byCount<T extends { readonly count: number }>(counted: Map<string, T>): T[] {
+  return [...counted.values()].sort((a, b) => b.count - a.count);
+}

@@ -1,0 +1,184 @@
+import type { Connection } from '../../connection.ts';
+import { isRefusal } from '../../errors.ts';
+import { FailedFile } from '../../files/failed-file.ts';
+import { FileError } from '../../files/file-error.ts';
+import type { OpenedFile } from '../../files/reading/opened-file.ts';
+import type { UploadType } from '../../generated/resources.ts';
+import type { Counts } from '../../index.ts';
+import { ByteLines } from '../../uploading/byte-lines.ts';
+import { RequestCutter } from '../../uploading/request-cutter.ts';
+import { addCounts, noCounts, sendCuts } from '../../uploading/send-cuts.ts';
+import { chunksWithNotice } from '../terminal/encoding-notice.ts';
+import type { Progress } from '../terminal/progress.ts';
+import { warn } from '../terminal/terminal.ts';
+import { type Failed, type FileCut, failedOf, keyOf, packFailure, packRow } from './file-cut.ts';
+import { hashOf, type Journal, type JournalState } from './journal.ts';
+import type { Problem, Tally } from './tally.ts';
+
+/** Below the service's limits: requests under way have to fit in memory, and a resumed upload sends them again. */
+const perRequest = { recordsMax: 2_000, bytesMax: 1_000_000 };
+
+export interface FileResult {
+  readonly path: string;
+  readonly type: UploadType;
+  readonly counts: Counts;
+  /** Records that were not sent because they could not be read or converted. */
+  readonly unsent: number;
+  readonly failedFiles: readonly string[];
+  /** Why the file cannot be read to its end; everything before that point is uploaded. */
+  readonly broken?: FileError | undefined;
+}
+
+export interface Run {
+  readonly connection: Connection;
+  readonly isDryRun: boolean;
+  readonly progress: Progress;
+  readonly tally: Tally;
+  readonly signal: AbortSignal;
+  /** What became of the current file, in this run or an earlier one. */
+  state: 'unsent' | 'sent' | 'answered';
+  /** How often records of the current file were sent without a refusal of the key. */
+  unrefused: number;
+}
+
+export const nothingDone: JournalState = { done: 0, counts: noCounts, unsent: 0, failedFiles: {} };
+
+/** Uploads one file, whose reader skips the records that are done. Each answered request is written to the journal. */
+export async function uploadFile(
+  run: Run,
+  file: OpenedFile,
+  before: JournalState,
+  journal: Journal | undefined,
+): Promise<FileResult> {
+  const { path, type } = file;
+  let state: JournalState = { ...before, end: undefined, sha256: undefined };
+  if (file.ignoredColumns.length > 0) {
+    warn(
+      `${path}: these columns are no fields of ${type} and are not sent: ${file.ignoredColumns.join(', ')}`,
+    );
+  }
+  const failedFile = new FailedFile(file, state.failedFiles, run.isDryRun);
+  let answered = 0;
+  const show = () => {
+    const failed = state.counts.failed + state.unsent;
+    run.progress.show({ path, bytes: file.bytes, bytesRead: file.bytesRead(), records: answered, failed });
+  };
+  const reading: Reading = { show, broken: undefined };
+  const cutter = new RequestCutter<undefined>(type, { first: state.done, ...perRequest });
+  // Records may be sent again at any time, because they have ids.
+  const sentJournal = type === 'interactions' ? journal : undefined;
+  const cuts = cutsOf(file, cutter, run, reading, sentJournal);
+  const onSend = (answer: Promise<unknown>) => {
+    run.unrefused++;
+    answer.then(
+      () => {
+        run.state = 'answered';
+      },
+      (error) => {
+        if (isRefusal(error)) run.unrefused--;
+      },
+    );
+  };
+  const sending = {
+    key: journal?.upload ?? crypto.randomUUID(),
+    dryRun: run.isDryRun,
+    signal: run.signal,
+    onSend,
+    resendUntilMs: sentJournal && ((first: number) => sentJournal.resendUntilMs(first)),
+  };
+  for await (const { cut, outcome } of sendCuts(run.connection, type, cuts, sending)) {
+    run.state = 'answered';
+    for (const failed of failedOf(file, cut, outcome)) {
+      noteFailed(run.tally, file, failed);
+      failedFile.add({ ...failed, reason: reasonOf(failed.problems) });
+    }
+    for (const warning of outcome.warnings) run.tally.addWarning(warning);
+    answered += cut.end - cut.first;
+    state = {
+      done: cut.end,
+      counts: addCounts(state.counts, outcome.counts),
+      unsent: state.unsent + cut.skipped,
+      failedFiles: failedFile.flush(),
+    };
+    await journal?.write(state);
+    show();
+  }
+  failedFile.close();
+  const { broken } = reading;
+  const sha256 = broken && sentJournal ? await hashOf(path) : undefined;
+  await journal?.write({ ...state, end: broken ? 'broken' : 'finished', sha256 });
+  return resultOf(path, type, state, broken);
+}
+
+export function resultOf(
+  path: string,
+  type: UploadType,
+  { counts, unsent, failedFiles }: JournalState,
+  broken?: FileError,
+): FileResult {
+  return { path, type, counts, unsent, failedFiles: Object.keys(failedFiles), broken };
+}
+
+interface Reading {
+  readonly show: () => void;
+  broken: FileError | undefined;
+}
+
+/** In the order of the file, because a resumed upload skips by the number of records that are done. */
+async function* cutsOf(
+  file: OpenedFile,
+  cutter: RequestCutter<undefined>,
+  run: Run,
+  reading: Reading,
+  sentJournal: Journal | undefined,
+): AsyncGenerator<FileCut> {
+  let rows = new ByteLines('\n');
+  let unsent = new ByteLines('\n');
+  const whole = async (cut: ReturnType<typeof cutter.take> & object): Promise<FileCut> => {
+    await sentJournal?.writeSent(cut.first, cut.end);
+    const complete = { ...cut, rows, unsent };
+    rows = new ByteLines('\n', rows.byteLength + 65_536);
+    unsent = new ByteLines('\n', 1_024);
+    if (run.state === 'unsent') run.state = 'sent';
+    return complete;
+  };
+  try {
+    for await (const { records, failures } of chunksWithNotice(file)) {
+      reading.show();
+      for (let sent = 0, failed = 0; sent < records.length || failed < failures.length; ) {
+        const record = records[sent];
+        const failure = failures[failed];
+        const isSent = record !== undefined && !(failure && failure.line < record.line);
+        const packed = isSent ? packRow(record) : packFailure(failure);
+        const cut = isSent ? cutter.add(undefined, record.record, packed.length) : cutter.skip(packed.length);
+        if (cut) yield await whole(cut);
+        if (isSent) sent++;
+        else failed++;
+        (isSent ? rows : unsent).add(packed);
+      }
+    }
+  } catch (error) {
+    // The records read so far are uploaded; the error is reported when they are answered.
+    if (!(error instanceof FileError)) throw error;
+    reading.broken = error;
+  }
+  const last = cutter.take();
+  if (last) yield await whole(last);
+}
+
+function noteFailed(tally: Tally, file: OpenedFile, failed: Failed): void {
+  const { type } = file;
+  for (const problem of failed.problems) {
+    tally.addProblem(type, problem);
+    if (problem.code === 'reference_not_found' && problem.field != null) {
+      const key = keyOf(file, failed, problem.field);
+      tally.addMissing(type, problem.field, failed.record as Record<string, unknown>, key);
+    }
+  }
+}
+
+function reasonOf(problems: readonly Problem[]): string {
+  return problems
+    .map(({ column, message }) => (column === null ? message : `${column}: ${message}`))
+    .join('; ');
+}

@@ -1,0 +1,58 @@
+import type { UploadType } from '../../generated/resources.ts';
+import type { PlanOptions, Problem } from '../columns/plan-columns.ts';
+import type { FileFormat } from '../find-files.ts';
+
+export interface FileRecord {
+  /** The record to upload. */
+  readonly record: Record<string, unknown>;
+  /** Line (CSV, NDJSON), row (.xlsx) or number (JSON, Parquet) of the record in its file, from 1, headers included. */
+  readonly line: number;
+  /** The original CSV row, for the file of failed records; undefined for other formats. */
+  readonly cells?: readonly string[];
+  /** The keys from which its references were derived, by field; undefined for CSV, whose cells have them. */
+  readonly keys?: Readonly<Record<string, string>> | undefined;
+}
+
+/** A record that cannot be read or converted: one per record, however many of its cells are wrong. */
+export interface FileFailure {
+  readonly line: number;
+  readonly problems: readonly Problem[];
+  readonly cells?: readonly string[];
+  readonly record?: unknown;
+}
+
+export interface FileChunk {
+  readonly records: readonly FileRecord[];
+  readonly failures: readonly FileFailure[];
+}
+
+export interface OpenedFile {
+  readonly path: string;
+  readonly type: UploadType;
+  readonly format: FileFormat;
+  /** The header of a CSV or a sheet, or the columns of Parquet. */
+  readonly header?: readonly string[];
+  /** The separator between the cells of a CSV. */
+  readonly separator?: string;
+  /** Columns that are no field of the type and are not sent. */
+  readonly ignoredColumns: readonly string[];
+  /** The column of a field; null if there is none. */
+  columnOf(field: string): string | null;
+  /** The encoding, if it is not UTF-8 and nobody named it; known once such a character has been read. */
+  detectedEncoding(): string | undefined;
+  /** Size on disk, undefined for standard input, and how much has been read, for progress. */
+  readonly bytes: number | undefined;
+  bytesRead(): number;
+  /** The records, some hundreds at a time. Can be called once. Throws if the file cannot be read any further. */
+  chunks(): AsyncIterable<FileChunk>;
+  /** For a file that is not read. */
+  close(): Promise<void>;
+}
+
+export interface FileOptions extends PlanOptions {
+  readonly type?: UploadType | undefined;
+  /** The encoding of a text file; detected if undefined. */
+  readonly encoding?: string | undefined;
+  /** How many records, failures included, are skipped at the start. */
+  readonly skipRecords?: number | undefined;
+}

@@ -1,0 +1,92 @@
+import type { UploadType } from '../../generated/resources.ts';
+import { type ColumnPlan, convertRow, type Problem, planColumns } from '../columns/plan-columns.ts';
+import { FileError } from '../file-error.ts';
+import { CsvParser, type CsvRow, detectSeparator, notUtf8, replacement } from './csv-parser.ts';
+import type { OpenedText } from './open-text.ts';
+import type { FileChunk, FileFailure, FileOptions, FileRecord } from './opened-file.ts';
+
+interface CsvForm {
+  readonly header: readonly string[];
+  readonly separator: string;
+  readonly plan: ColumnPlan;
+}
+
+export interface OpenedCsv extends CsvForm {
+  chunks(): AsyncGenerator<FileChunk>;
+}
+
+const headerCharactersMax = 65_536;
+
+/** Reads and checks the header; `chunks` reads the rows. */
+export async function openCsv(text: OpenedText, type: UploadType, options: FileOptions): Promise<OpenedCsv> {
+  let start = '';
+  let piece: string | undefined = '';
+  while (piece !== undefined && !start.trimStart().includes('\n') && start.length <= headerCharactersMax) {
+    piece = await text.next();
+    start += piece ?? '';
+  }
+  const separator = detectSeparator(start.trimStart().split('\n', 1)[0] as string);
+  const parser = new CsvParser(separator);
+  const rows: CsvRow[] = parser.push(start, piece === undefined);
+  while (rows.length === 0 && piece !== undefined) {
+    piece = await text.next();
+    rows.push(...parser.push(piece ?? '', piece === undefined));
+  }
+  const first = rows.shift();
+  if (first === undefined) throw new FileError('it is empty; it needs a header with the names of the fields');
+  if (first.malformed !== undefined)
+    throw new FileError(`line ${first.line}, the header, ${first.malformed}`);
+  const header = first.cells.map((cell) => cell.trim());
+  const plan = planColumns(type, header, options);
+  return {
+    header,
+    separator,
+    plan,
+    chunks: () => readRows(text, parser, rows, { header, separator, plan }, options.skipRecords ?? 0),
+  };
+}
+
+async function* readRows(
+  text: OpenedText,
+  parser: CsvParser,
+  firstRows: readonly CsvRow[],
+  form: CsvForm,
+  skipRecords: number,
+): AsyncGenerator<FileChunk> {
+  let toSkip = skipRecords;
+  let rows = firstRows;
+  let piece: string | undefined = '';
+  for (;;) {
+    const skipped = Math.min(toSkip, rows.length);
+    toSkip -= skipped;
+    if (skipped < rows.length) yield convertRows(rows, skipped, form);
+    if (piece === undefined) return;
+    piece = await text.next();
+    rows = parser.push(piece ?? '', piece === undefined);
+  }
+}
+
+function convertRows(rows: readonly CsvRow[], from: number, { header, separator, plan }: CsvForm): FileChunk {
+  const records: FileRecord[] = [];
+  const failures: FileFailure[] = [];
+  for (let at = from; at < rows.length; at++) {
+    const { line, cells, malformed } = rows[at] as CsvRow;
+    if (malformed !== undefined && malformed !== notUtf8) {
+      // It is unknown which cell is which field.
+      const problem = { column: null, field: null, code: 'malformed_row', message: malformed };
+      failures.push({ line, cells, record: cells.join(separator), problems: [problem] });
+      continue;
+    }
+    const { record, problems } = convertRow(plan, cells);
+    if (malformed !== undefined)
+      failures.push({ line, cells, record, problems: [badCell(header, cells), ...(problems ?? [])] });
+    else if (problems !== undefined) failures.push({ line, cells, record, problems });
+    else records.push({ record, line, cells });
+  }
+  return { records, failures };
+}
+
+function badCell(header: readonly string[], cells: readonly string[]): Problem {
+  const column = header[cells.findIndex((cell) => cell.includes(replacement))] ?? null;
+  return { column, field: null, code: 'invalid_characters', message: notUtf8 };
+}

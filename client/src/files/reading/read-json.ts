@@ -1,0 +1,126 @@
+import type { UploadType } from '../../generated/resources.ts';
+import { type ObjectConverter, objectConverter, objectKeysOf } from '../columns/plan-objects.ts';
+import { FileError } from '../file-error.ts';
+import { notUtf8, replacement } from './csv-parser.ts';
+import { JsonScanner, recordCharactersMax } from './json-scanner.ts';
+import type { OpenedText } from './open-text.ts';
+import type { FileChunk, FileFailure, FileOptions, FileRecord } from './opened-file.ts';
+
+/** One record per line. */
+export async function* readNdjson(
+  text: OpenedText,
+  type: UploadType,
+  options: FileOptions,
+): AsyncGenerator<FileChunk> {
+  const reader = new JsonReader(type, options);
+  let rest = '';
+  let line = 0;
+  let isInLongLine = false;
+  for (;;) {
+    const piece = await text.next();
+    const lines = (rest + (piece ?? '\n')).split('\n');
+    rest = lines.pop() as string;
+    for (const each of lines) {
+      line++;
+      if (isInLongLine) isInLongLine = false;
+      else if (each.trim() !== '') reader.read(each, line);
+    }
+    if (rest.length > recordCharactersMax) {
+      if (!isInLongLine) reader.fail(line + 1, 'record_too_large', tooLarge);
+      isInLongLine = true;
+      rest = '';
+    }
+    yield reader.takeChunk();
+    if (piece === undefined) return;
+  }
+}
+
+const tooLarge = `is longer than ${recordCharactersMax} characters; check that each record is on a line of its own`;
+
+/** An array of records, or an object with a `records` array. */
+export async function* readJsonArray(
+  text: OpenedText,
+  type: UploadType,
+  options: FileOptions,
+): AsyncGenerator<FileChunk> {
+  const reader = new JsonReader(type, options);
+  const scanner = new JsonScanner();
+  let number = 0;
+  for (;;) {
+    const piece = await text.next();
+    const found: string[] = [];
+    let broken: FileError | undefined;
+    try {
+      scanner.push(piece ?? '', piece === undefined, found);
+    } catch (error) {
+      // The records before the point where the document breaks off are still used.
+      if (!(error instanceof FileError)) throw error;
+      broken = error;
+    }
+    for (const each of found) reader.read(each, ++number);
+    yield reader.takeChunk();
+    if (broken !== undefined) throw broken;
+    if (piece === undefined) return;
+  }
+}
+
+class JsonReader {
+  readonly #convert: ObjectConverter;
+  readonly #keysOf: ReturnType<typeof objectKeysOf>;
+  #toSkip: number;
+  #records: FileRecord[] = [];
+  #failures: FileFailure[] = [];
+
+  constructor(type: UploadType, options: FileOptions) {
+    this.#convert = objectConverter(type, options);
+    this.#keysOf = objectKeysOf(type, options);
+    this.#toSkip = options.skipRecords ?? 0;
+  }
+
+  read(text: string, line: number): void {
+    if (this.#toSkip > 0) {
+      this.#toSkip--;
+      return;
+    }
+    if (text.includes(replacement)) {
+      this.#add(line, 'invalid_characters', notUtf8, text);
+      return;
+    }
+    let value: unknown;
+    try {
+      value = JSON.parse(text);
+    } catch (error) {
+      this.#add(line, 'malformed_json', `is not JSON: ${(error as Error).message}`, text);
+      return;
+    }
+    if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+      this.#add(line, 'not_an_object', 'must be a JSON object of the fields of its type', text);
+      return;
+    }
+    const converted = this.#convert(value as Record<string, unknown>);
+    if (Array.isArray(converted)) this.#failures.push({ line, problems: converted, record: value });
+    else
+      this.#records.push({
+        line,
+        record: converted as Record<string, unknown>,
+        keys: this.#keysOf(value as Record<string, unknown>),
+      });
+  }
+
+  /** Reports a record whose text cannot be kept. */
+  fail(line: number, code: string, message: string): void {
+    if (this.#toSkip > 0) this.#toSkip--;
+    else this.#add(line, code, message, undefined);
+  }
+
+  #add(line: number, code: string, message: string, record: unknown): void {
+    this.#failures.push({ line, problems: [{ column: null, field: null, code, message }], record });
+  }
+
+  takeChunk(): FileChunk {
+    const chunk = { records: this.#records, failures: this.#failures };
+    this.#records = [];
+    this.#failures = [];
+    return chunk;
+  }
+}

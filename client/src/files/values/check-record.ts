@@ -1,0 +1,118 @@
+import { Ajv, type ErrorObject } from 'ajv';
+import type { UploadType } from '../../generated/resources.ts';
+import { type FieldSchema, schemas } from '../../generated/schemas.ts';
+import { formats } from './formats.ts';
+
+/** One bad field of a record, with the code that the service would give. */
+export interface FieldProblem {
+  readonly field: string | null;
+  readonly code: string;
+  readonly message: string;
+}
+
+const noProblems: readonly FieldProblem[] = [];
+
+/** The service's checks that need no other record, from the schema in its API description. */
+export function checkerOf(type: UploadType): (record: Record<string, unknown>) => readonly FieldProblem[] {
+  const schema = schemas[type];
+  const isGood = new Ajv({ allErrors: true, allowUnionTypes: true, formats }).compile(schema);
+  return (record) => {
+    if (isGood(record)) return noProblems;
+    const errors = isGood.errors ?? [];
+    return Object.entries(schema.properties).flatMap(([field, fieldSchema]) => {
+      const ofField = errors.filter((error) => fieldOf(error) === field);
+      const isRequired = schema.required.includes(field);
+      return ofField.length === 0
+        ? []
+        : [{ field, ...explain(ofField, record[field], fieldSchema, isRequired) }];
+    });
+  };
+}
+
+function fieldOf({ keyword, params, instancePath }: ErrorObject): string {
+  return keyword === 'required' ? params.missingProperty : instancePath.slice(1);
+}
+
+/** Like the service, reports only the first reason for a field. */
+function explain(errors: readonly ErrorObject[], value: unknown, schema: FieldSchema, isRequired: boolean) {
+  if (isRequired && (value === undefined || value === null || value === ''))
+    return { code: 'required', message: 'is required and must not be null or empty' };
+  const { code, message } = reasonOf(errors[0] as ErrorObject, schema, value);
+  return { code, message: value === '' ? 'is empty; send null or leave the field out' : message };
+}
+
+function reasonOf(
+  { keyword }: ErrorObject,
+  schema: FieldSchema,
+  value: unknown,
+): { code: string; message: string } {
+  if (schema.type.includes('integer') && !namesNoDay(value)) return badEventTime(value);
+  switch (keyword) {
+    case 'type':
+      return {
+        code: 'wrong_type',
+        message: typeMessages.find(([type]) => schema.type.includes(type))?.[1] ?? 'has the wrong type',
+      };
+    case 'format':
+      return {
+        code: 'invalid_format',
+        message: namesNoDay(value)
+          ? 'names a day that the calendar does not have; check its year, month and day'
+          : (formatMessages[schema.format ?? ''] ?? `must be a ${schema.format}`),
+      };
+    case 'maxLength':
+      return { code: 'too_long', message: `must be at most ${schema.maxLength} characters long` };
+    case 'pattern':
+      return schema.pattern?.includes('\\u0000')
+        ? { code: 'invalid_characters', message: 'must not contain a NUL character' }
+        : {
+            code: 'invalid_format',
+            message: `must be a ${schema.description ?? `text like ${schema.pattern}`}`,
+          };
+    case 'enum':
+      return {
+        code: 'invalid_value',
+        message: `must be one of ${schema.enum?.filter((value) => value !== null).join(', ')}`,
+      };
+    default:
+      return { code: 'out_of_range', message: `must be ${rangeOf(schema)}` };
+  }
+}
+
+/** The only field that may be a whole number or a text. */
+function badEventTime(value: unknown): { code: string; message: string } {
+  const isOfType = typeof value === 'number' || typeof value === 'string';
+  return {
+    code: isOfType ? 'invalid_format' : 'wrong_type',
+    message:
+      'must be a positive integer (epoch seconds, or milliseconds from 100000000000 on) or an ISO 8601 date-time, up to the year 9999',
+  };
+}
+
+/** Whether only the day is wrong, such as the 30th of February. */
+function namesNoDay(value: unknown): boolean {
+  return (
+    typeof value === 'string' && /^\d{4}-\d\d-\d\d($|T)/i.test(value) && !formats.date(value.slice(0, 10))
+  );
+}
+
+const typeMessages = [
+  ['number', 'must be a number, not a number in a string'],
+  ['boolean', 'must be true or false, without quotes'],
+  ['string', 'must be a string'],
+] as const;
+
+const formatMessages: Readonly<Record<string, string>> = {
+  uuid: 'must be a UUID, such as 5f0c2d3e-8a41-4c5b-9d77-2b1e6f8a9c01; if the export has none, derive them with --id-from',
+  date: 'must be a day of the calendar written as YYYY-MM-DD, such as 2004-02-29',
+  'date-time': 'must be an ISO 8601 date-time with a T before the time, such as 2026-03-14T09:26:53Z',
+};
+
+export function rangeOf({ minimum, exclusiveMinimum, maximum }: FieldSchema): string {
+  const bounds = [
+    exclusiveMinimum === undefined ? [] : `greater than ${exclusiveMinimum}`,
+    minimum === undefined ? [] : `${minimum} or more`,
+    maximum === undefined ? [] : `${maximum} or less`,
+  ];
+  return bounds.flat().join(' and ');
+}

@@ -1,0 +1,189 @@
+import { IntakeError, isAccepted, isObject, unexpected } from '../errors.ts';
+import type { components } from '../generated/api.ts';
+import { interactionFields } from '../generated/resources.ts';
+
+export type NewInteraction = components['schemas']['NewInteraction'];
+export type Interaction = components['schemas']['Interaction'];
+
+/**
+ * A recorded interaction. With a browser key the service does not show under which id it is stored, or whether a reference
+ * is missing: then `interaction_id` and `created` are null.
+ */
+export type RecordedInteraction = Omit<Interaction, 'interaction_id' | 'created'> & {
+  interaction_id: string | null;
+  created: string | null;
+};
+
+/** Interactions that are sent together, always under the same Idempotency-Key. */
+export interface Batch {
+  readonly key: string;
+  /** The JSON of each. A single one goes to another address, whose keys are apart. */
+  readonly parts: readonly string[];
+  /** Of the parts together. */
+  readonly bytes: number;
+  /** When it was cut. The service remembers its key for 24 hours. */
+  readonly cutMs: number;
+  /** What settles the promise of each; empty for a batch of an earlier page. */
+  readonly settlers: readonly Settler[];
+}
+
+export interface Settler {
+  resolve(interaction: RecordedInteraction): void;
+  reject(error: unknown): void;
+}
+
+export function pathOf({ parts }: Batch): string {
+  return parts.length === 1 ? '/user-interactions' : '/user-interactions/batch';
+}
+
+export function bodyOf({ parts }: Batch): string {
+  return parts.length === 1 ? (parts[0] as string) : `{"records":[${parts.join(',')}]}`;
+}
+
+/** Two halves, for a service with lower limits. Their keys are new, because a key belongs to one body. */
+export function halvesOf({ key, parts, bytes, cutMs, settlers }: Batch): [Batch, Batch] {
+  const half = Math.ceil(parts.length / 2);
+  const first = parts.slice(0, half);
+  const firstBytes = Math.round((bytes * first.length) / parts.length);
+  return [
+    { key: `${key}a`, parts: first, bytes: firstBytes, cutMs, settlers: settlers.slice(0, half) },
+    {
+      key: `${key}b`,
+      parts: parts.slice(half),
+      bytes: bytes - firstBytes,
+      cutMs,
+      settlers: settlers.slice(half),
+    },
+  ];
+}
+
+/** Gives each promise its own result. */
+export function settle({ parts, settlers }: Batch, answer: unknown): void {
+  if (isAccepted(answer)) {
+    settleAccepted(parts, settlers, answer);
+    return;
+  }
+  if (parts.length === 1) {
+    settleOne(settlers[0], answer);
+    return;
+  }
+  const data = dataOf(answer, parts.length);
+  if (data === undefined) {
+    const error = unexpected('The batch of interactions was answered with something else');
+    for (const { reject } of settlers) reject(error);
+    return;
+  }
+  for (const [index, { resolve, reject }] of settlers.entries()) {
+    const id = data.ids[index];
+    const failures = data.failures.get(index);
+    if (failures) reject(failure(failures, data.status, data.requestId, rejected));
+    else if (typeof id === 'string') resolve(interactionOf(parts[index] as string, id));
+    else reject(unexpected('The answer has no id for an interaction'));
+  }
+}
+
+function settleOne(settler: Settler | undefined, answer: unknown): void {
+  if (isObject(answer) && typeof answer.interaction_id === 'string') settler?.resolve(answer as Interaction);
+  else settler?.reject(unexpected('The interaction was answered with something else'));
+}
+
+/** An answer to a browser key. */
+function settleAccepted(
+  parts: readonly string[],
+  settlers: readonly Settler[],
+  { errors }: components['schemas']['Accepted'],
+): void {
+  const failures = byIndex(errors as Failure[]);
+  for (const [index, { resolve, reject }] of settlers.entries()) {
+    const own = failures.get(index);
+    if (own) reject(failure(own, 400, null, 'Correct it and record it again.'));
+    else resolve(interactionOf(parts[index] as string, null));
+  }
+}
+
+function byIndex(errors: readonly Failure[]): Map<number, Failure[]> {
+  const failures = new Map<number, Failure[]>();
+  for (const error of errors) failures.set(error.index, [...(failures.get(error.index) ?? []), error]);
+  return failures;
+}
+
+interface Failure {
+  readonly index: number;
+  readonly field: string | null;
+  readonly code: components['schemas']['RecordError']['code'];
+  readonly message: string;
+}
+
+/** The answer to a batch that is one transaction of the service; undefined if it is anything else. */
+function dataOf(answer: unknown, sent: number) {
+  if (!isObject(answer) || !Array.isArray(answer.batches) || answer.batches.length !== 1) return undefined;
+  const [batch] = answer.batches;
+  if (!isObject(batch) || !isObject(batch.data)) return undefined;
+  const { status, data } = batch;
+  const { errors, interaction_ids: ids = [], request_id: requestId } = data;
+  const isGood =
+    Array.isArray(errors) &&
+    errors.every((error) => isObject(error) && Number.isInteger(error.index)) &&
+    Array.isArray(ids) &&
+    (ids.length === sent || status === 500) &&
+    ids.every((id) => id === null || uuid.test(id));
+  if (!isGood) return undefined;
+  return {
+    status: status === 500 ? 500 : 400,
+    failures: byIndex(errors as Failure[]),
+    ids: ids as (string | null)[],
+    requestId: typeof requestId === 'string' ? requestId : null,
+  } as const;
+}
+
+const uuid = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/;
+
+const rejected = 'It is kept as a rejection, which can be replayed or discarded.';
+
+/** The error of one interaction in a batch, as if it had been sent alone. */
+function failure(
+  failures: readonly Failure[],
+  status: 400 | 500,
+  requestId: string | null,
+  remedy: string,
+): IntakeError {
+  const details = failures.map(({ field, code, message }) => ({ field: field ?? 'body', code, message }));
+  const reasons = failures.map(({ field, message }) => (field === null ? message : `${field} ${message}`));
+  const [code, advice] =
+    status === 500 ? (['internal', 'Record it again.'] as const) : (['invalid_request', remedy] as const);
+  const message = `The interaction was not stored: ${reasons.join('; ')}. ${advice}`;
+  return new IntakeError(code, message, status, requestId, {
+    details: details as components['schemas']['ErrorDetail'][],
+  });
+}
+
+/** The interaction as the service shows it, from what was sent and the id it got, if that is known. */
+function interactionOf(part: string, id: string | null): RecordedInteraction {
+  const sent = JSON.parse(part) as Record<string, string | number | null>;
+  const made: Record<string, unknown> = { interaction_id: id };
+  for (const [field, format] of Object.entries(interactionFields)) {
+    const value = sent[field] ?? null;
+    made[field] = format === 'uuid' && typeof value === 'string' ? value.toLowerCase() : value;
+  }
+  made.event_time = eventTimeOf(sent.event_timestamp as string | number);
+  made.created = id && new Date(Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16)).toISOString();
+  return made as RecordedInteraction;
+}
+
+/** Numbers below are seconds, from here on milliseconds. */
+const epochSecondsEnd = 100_000_000_000;
+const dateTime = /^(.{10})t(\d\d:\d\d)(:\d\d)?(?:\.(\d+))?(?:z|([+-]\d\d):?(\d\d)?)?$/i;
+
+/** The instant of an `event_timestamp` that the service has accepted, in UTC with microseconds. */
+function eventTimeOf(sent: string | number): string {
+  if (typeof sent === 'number') {
+    const iso = new Date(sent < epochSecondsEnd ? sent * 1_000 : sent).toISOString();
+    return iso.replace('Z', '000Z');
+  }
+  const [, day, minute, second = ':00', fraction = '', hours = '+00', minutes = '00'] =
+    dateTime.exec(sent) ?? [];
+  const sign = hours.startsWith('-') ? -1 : 1;
+  const offsetMs = sign * (Math.abs(Number(hours)) * 60 + Number(minutes)) * 60_000;
+  const iso = new Date(Date.parse(`${day}T${minute}${second}Z`) - offsetMs).toISOString();
+  return `${iso.slice(0, 19)}.${fraction.slice(0, 6).padEnd(6, '0')}Z`;
+}

@@ -1,0 +1,227 @@
+import type { Connection } from '../connection.ts';
+import { IntakeError, isTooLarge } from '../errors.ts';
+import { limits } from '../limits.ts';
+import {
+  type Batch,
+  bodyOf,
+  halvesOf,
+  type NewInteraction,
+  pathOf,
+  type RecordedInteraction,
+  type Settler,
+  settle,
+} from './interaction-batch.ts';
+import { KeptBatches, pageStorage } from './kept-batches.ts';
+
+interface Queued extends Settler {
+  readonly interaction: NewInteraction;
+  /** Its JSON and size, once there is room for it. */
+  part?: string;
+  bytes: number;
+}
+
+/**
+ * Sends interactions, one request at a time: while one is under way, the others gather for the next. When the page is hidden,
+ * which may be its end, what fits into requests that outlive the page is sent at once, and everything that has no answer is
+ * kept for the next page.
+ */
+export class InteractionQueue {
+  readonly #connection: Connection;
+  readonly #page: Document | undefined;
+  readonly #kept: KeptBatches | undefined;
+  #waiting: Queued[] = [];
+  /** How many of those waiting, from the first, are serialised. */
+  #admitted = 0;
+  /** Bytes of everything that is serialised and has no answer. */
+  #bytes = 0;
+  /** In order, those under way included. */
+  #batches: Batch[] = [];
+  readonly #underWay = new Set<Batch>();
+  readonly #unsettled = new Set<Settler>();
+  readonly #flushes = new Set<{ readonly awaited: Set<Settler>; readonly resolve: () => void }>();
+  #isScheduled = false;
+  #isLeaving = false;
+  #isClosed = false;
+
+  constructor(connection: Connection) {
+    this.#connection = connection;
+    this.#page = globalThis.document as Document | undefined;
+    const storage = pageStorage();
+    this.#kept = storage && new KeptBatches(storage, connection);
+    this.#batches = this.#kept?.load() ?? [];
+    if (this.#batches.length > 0) this.#schedule();
+    this.#page?.addEventListener('visibilitychange', this.#onVisibility);
+    if (this.#page) globalThis.addEventListener?.('pagehide', this.#onVisibility);
+    if (this.#page) globalThis.addEventListener?.('pageshow', this.#onVisibility);
+  }
+
+  record(interaction: NewInteraction, signal?: AbortSignal): Promise<RecordedInteraction> {
+    return new Promise((resolve, reject) => {
+      if (this.#isClosed)
+        throw new IntakeError('closed', 'This client was closed. Make a new one to record interactions.');
+      signal?.throwIfAborted();
+      const abort = () => this.#withdraw(queued, signal?.reason);
+      const settled = <T>(pass: (result: T) => void) => {
+        return (result: T) => {
+          signal?.removeEventListener('abort', abort);
+          pass(result);
+          this.#settled(queued);
+        };
+      };
+      const queued: Queued = { interaction, bytes: 0, resolve: settled(resolve), reject: settled(reject) };
+      signal?.addEventListener('abort', abort, { once: true });
+      this.#waiting.push(queued);
+      this.#unsettled.add(queued);
+      this.#admit();
+      this.#schedule();
+    });
+  }
+
+  /** Resolves when everything recorded so far is settled. */
+  flush(): Promise<void> {
+    if (this.#unsettled.size === 0) return Promise.resolve();
+    return new Promise((resolve) => {
+      this.#flushes.add({ awaited: new Set(this.#unsettled), resolve });
+    });
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    await this.flush();
+    this.#page?.removeEventListener('visibilitychange', this.#onVisibility);
+    globalThis.removeEventListener?.('pagehide', this.#onVisibility);
+    globalThis.removeEventListener?.('pageshow', this.#onVisibility);
+  }
+
+  /** An interaction that is part of a batch stays in it: the key belongs to the whole body. */
+  #withdraw(queued: Queued, reason: unknown): void {
+    const at = this.#waiting.indexOf(queued);
+    if (at >= 0) {
+      this.#waiting.splice(at, 1);
+      if (at < this.#admitted) this.#admitted--;
+      this.#bytes -= queued.bytes;
+    }
+    queued.reject(reason);
+  }
+
+  #settled(settler: Settler): void {
+    this.#unsettled.delete(settler);
+    for (const flush of this.#flushes) {
+      flush.awaited.delete(settler);
+      if (flush.awaited.size > 0) continue;
+      this.#flushes.delete(flush);
+      flush.resolve();
+    }
+  }
+
+  /** Waits for the end of the current task, so that interactions recorded in a loop go together. */
+  #schedule(): void {
+    if (this.#isScheduled) return;
+    this.#isScheduled = true;
+    queueMicrotask(() => {
+      this.#isScheduled = false;
+      this.#next();
+    });
+  }
+
+  /** Serialises those for which there is room. */
+  #admit(bytesMax = limits.interactionBytesQueuedMax): void {
+    while (this.#admitted < this.#waiting.length && this.#bytes < bytesMax) {
+      const queued = this.#waiting[this.#admitted] as Queued;
+      try {
+        queued.part = JSON.stringify(queued.interaction) ?? 'null';
+        queued.bytes = encoder.encode(queued.part).length;
+        this.#bytes += queued.bytes;
+        this.#admitted++;
+      } catch (error) {
+        this.#waiting.splice(this.#admitted, 1);
+        queued.reject(error);
+      }
+    }
+  }
+
+  #next(): void {
+    this.#admit();
+    if (this.#isLeaving) {
+      this.#admit(Infinity);
+      for (let batch = this.#cut(); batch; batch = this.#cut()) this.#batches.push(batch);
+    }
+    while (this.#underWay.size === 0 || this.#isLeaving) {
+      const batch = this.#batches.find((one) => !this.#underWay.has(one)) ?? this.#cut();
+      if (batch === undefined) break;
+      const bytes = [...this.#underWay].reduce((sum, one) => sum + one.bytes, batch.bytes);
+      if (this.#underWay.size > 0 && bytes > limits.keepaliveBytesMax) break;
+      if (!this.#batches.includes(batch)) this.#batches.push(batch);
+      void this.#send(batch);
+    }
+    if (!this.#isLeaving) return;
+    // Should the storage be full, those that are under way have the better chance without it.
+    for (const batch of this.#batches) if (!this.#underWay.has(batch)) this.#kept?.keep(batch);
+    for (const batch of this.#underWay) this.#kept?.keep(batch);
+  }
+
+  /** Takes as many of those waiting as fit into a request. */
+  #cut(): Batch | undefined {
+    const bytesMax = this.#page ? limits.keepaliveBytesMax : limits.bytesPerRequestMax;
+    let count = 0;
+    let bytes = '{"records":[]}'.length;
+    while (count < this.#admitted && count < limits.recordsPerBatch) {
+      const more = (this.#waiting[count] as Queued).bytes + 1;
+      if (count > 0 && bytes + more > bytesMax) break;
+      bytes += more;
+      count++;
+    }
+    if (count === 0) return undefined;
+    const settlers = this.#waiting.splice(0, count);
+    this.#admitted -= count;
+    const parts = settlers.map(({ part }) => part as string);
+    return { key: crypto.randomUUID(), parts, bytes, cutMs: Date.now(), settlers };
+  }
+
+  async #send(batch: Batch): Promise<void> {
+    this.#underWay.add(batch);
+    try {
+      const answer = await this.#connection.request({
+        method: 'POST',
+        path: pathOf(batch),
+        body: bodyOf(batch),
+        compress: this.#connection.compress && !this.#page && batch.parts.length > 1,
+        headers: { 'idempotency-key': batch.key },
+        keepalive: this.#page !== undefined,
+        urgent: this.#isLeaving,
+      });
+      settle(batch, answer);
+      this.#replace(batch);
+      this.#kept?.forget(batch);
+    } catch (error) {
+      const isSplit = isTooLarge(error) && batch.parts.length > 1;
+      if (!isSplit) for (const { reject } of batch.settlers) reject(error);
+      this.#replace(batch, ...(isSplit ? halvesOf(batch) : []));
+      // A batch of an earlier page has nobody to report to: the next page tries again, unless that would be of no use.
+      if (batch.settlers.length > 0 || isSplit || isFinal(error)) this.#kept?.forget(batch);
+    }
+    this.#underWay.delete(batch);
+    this.#next();
+  }
+
+  /** Removes a batch that has its answer; its halves take its place if it was too large. */
+  #replace(batch: Batch, ...halves: readonly Batch[]): void {
+    this.#batches.splice(this.#batches.indexOf(batch), 1, ...halves);
+    if (halves.length === 0) for (const { bytes } of batch.settlers as Queued[]) this.#bytes -= bytes;
+  }
+
+  readonly #onVisibility = (event: Event): void => {
+    const isHidden = this.#page?.visibilityState === 'hidden';
+    this.#isLeaving = event.type === 'pagehide' || (isHidden && event.type !== 'pageshow');
+    // Requests that wait for their next attempt may have no other chance.
+    if (this.#isLeaving) this.#connection.hurry();
+    this.#next();
+  };
+}
+
+const encoder = new TextEncoder();
+
+/** Whether another attempt, with a key that works, would be answered in the same way. */
+function isFinal(error: unknown): boolean {
+  return error instanceof IntakeError && [400, 413, 422].includes(error.status ?? 0);
+}

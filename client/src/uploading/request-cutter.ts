@@ -1,0 +1,117 @@
+import { resources, type UploadType } from '../generated/resources.ts';
+import { limits } from '../limits.ts';
+import { ByteLines } from './byte-lines.ts';
+import { IdSet } from './id-set.ts';
+
+/** The records of one request. `I` is how the caller identifies a record. */
+export interface Cut<I> {
+  /** The index of its first record among all, and of the one after its last. */
+  readonly first: number;
+  readonly end: number;
+  readonly items: readonly I[];
+  /** The JSON of each item. */
+  readonly parts: ByteLines;
+  /** How many of its records are not sent. */
+  readonly skipped: number;
+  /** Every id in it, with its batch number. */
+  readonly ids: IdSet;
+}
+
+/**
+ * Cuts records into requests within the service's limits. The cuts are deterministic: the same records are always cut
+ * in the same way.
+ */
+export class RequestCutter<I> {
+  readonly #idField: string;
+  readonly #recordsMax: number;
+  readonly #bytesMax: number;
+  #first: number;
+  #items: I[] = [];
+  #parts = new ByteLines(',');
+  #skipped = 0;
+  /** Bytes that the caller keeps for these records. */
+  #keptBytes = 0;
+  #ids = new IdSet();
+
+  constructor(
+    type: UploadType,
+    { first = 0, recordsMax = Infinity, bytesMax = limits.bytesPerRequestMax } = {},
+  ) {
+    const { idField, recordsPerRequestMax } = resources[type];
+    this.#idField = idField;
+    this.#recordsMax = Math.min(recordsMax, recordsPerRequestMax);
+    this.#bytesMax = bytesMax;
+    this.#first = first;
+  }
+
+  /**
+   * Adds a record, for which the caller keeps `keptBytes` until it is answered. Returns the previous request if it is
+   * now complete.
+   */
+  add(item: I, record: unknown, keptBytes = 0): Cut<I> | undefined {
+    const json = JSON.stringify(record) ?? 'null';
+    const id = this.#idOf(record);
+    const complete = this.#fits(json, id, keptBytes) ? undefined : this.take();
+    if (id !== undefined) this.#ids.add(id, this.#batch());
+    this.#items.push(item);
+    this.#parts.add(json);
+    this.#keptBytes += keptBytes;
+    return complete;
+  }
+
+  #idOf(record: unknown): string | undefined {
+    const given = (record as Record<string, unknown> | null)?.[this.#idField];
+    return typeof given === 'string' ? given : undefined;
+  }
+
+  /** Counts a record that is not sent. */
+  skip(keptBytes = 0): Cut<I> | undefined {
+    const fits = this.#skipped < this.#recordsMax && this.#hasRoom(keptBytes);
+    const complete = fits ? undefined : this.take();
+    this.#skipped++;
+    this.#keptBytes += keptBytes;
+    return complete;
+  }
+
+  /** Takes the current request; undefined if it is empty. */
+  take(): Cut<I> | undefined {
+    const count = this.#items.length + this.#skipped;
+    if (count === 0) return undefined;
+    const first = this.#first;
+    this.#first += count;
+    const cut = {
+      first,
+      end: this.#first,
+      items: this.#items,
+      parts: this.#parts,
+      skipped: this.#skipped,
+      ids: this.#ids,
+    };
+    this.#items = [];
+    this.#parts = new ByteLines(',', this.#parts.byteLength + 65_536);
+    this.#skipped = 0;
+    this.#keptBytes = 0;
+    this.#ids = new IdSet();
+    return cut;
+  }
+
+  /** There is always room for one record. */
+  #hasRoom(bytes: number): boolean {
+    const all = this.#parts.byteLength + this.#keptBytes;
+    return all === 0 || all + bytes <= this.#bytesMax;
+  }
+
+  #batch(): number {
+    return Math.floor(this.#parts.count / limits.recordsPerBatch);
+  }
+
+  /**
+   * An id may be repeated within a batch, which is stored as a whole, but not in a later batch: if only the earlier
+   * batch had to be retried, the earlier record would replace the later one.
+   */
+  #fits(json: string, id: string | undefined, keptBytes: number): boolean {
+    if (!this.#hasRoom(json.length + keptBytes)) return false;
+    if (this.#parts.count >= this.#recordsMax) return false;
+    return id === undefined || (this.#ids.batchOf(id) ?? this.#batch()) === this.#batch();
+  }
+}
