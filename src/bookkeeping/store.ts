@@ -1,7 +1,7 @@
 import { randomUUIDv7 } from 'node:crypto';
 import { insertsInParts, type Statement, type Write } from '../postgres/pipelined-insert.ts';
 import type { Client } from '../postgres/pool.ts';
-import { expectRows, inTransaction, retryConflicts } from '../postgres/transactions.ts';
+import { inTransaction, queryRows, retryConflicts } from '../postgres/transactions.ts';
 import { type ReceiptAddition, type ReceiptHead, receiptEntry } from './receipt-entry.ts';
 
 /** The ids of what was created or changed, as a binary array. */
@@ -44,7 +44,7 @@ export interface Work<T> {
 /**
  * The only way to store anything: runs `work` in a transaction and enters what it did in the change log, the counts and
  * the receipt before it commits. A statement that writes another number of rows than it should begins the transaction
- * again; see `expectRows`.
+ * again; see `queryRows`.
  */
 export function storeInTransaction<T>(
   pool: { connect(): Promise<Client> },
@@ -54,7 +54,7 @@ export function storeInTransaction<T>(
     inTransaction(pool, async (client, sendLast) => {
       const { result, done, writes = [] } = await work(client, attempt);
       for (const { statement, rows } of [...writes, ...entriesOf(done)])
-        sendLast(async (last) => expectRows(await last.query({ ...statement }), rows, statement.name));
+        sendLast((last) => queryRows(last, statement, rows));
       return result;
     }),
   );

@@ -1,7 +1,13 @@
 import { randomBytes } from 'node:crypto';
 import { limits } from '../limits.ts';
 import type { Client, Pool } from '../postgres/pool.ts';
-import { BeginAgain, expectRows, inTransaction, retryConflicts } from '../postgres/transactions.ts';
+import {
+  beginAgainUnless,
+  inTransaction,
+  queryRow,
+  queryRows,
+  retryConflicts,
+} from '../postgres/transactions.ts';
 import { uuidFloor } from '../registry/uuid-v7.ts';
 import { type ChangeCursors, type Epoch, startOf } from './change-cursor.ts';
 
@@ -48,21 +54,19 @@ export async function statesOf(
 }
 
 export async function stateOf(pool: Pool, organisationId: string): Promise<LogState> {
-  const { rows } = await pool.query<{
+  const state = await queryRow<{
     last: string;
     forgotten: string;
     epochs: Epoch[];
     has_unnumbered: boolean;
-  }>(
-    `select coalesce(c.last_number, 0) as last, coalesce(c.forgotten_number, 0) as forgotten, coalesce(c.epochs, '[]') as epochs,
+  }>(pool, {
+    text: `select coalesce(c.last_number, 0) as last, coalesce(c.forgotten_number, 0) as forgotten, coalesce(c.epochs, '[]') as epochs,
        exists (select from changes u where u.organisation_id = $1 and u.number is null
                and u.${beforeTomorrow()}) as has_unnumbered
      from tenants t left join change_counters c on c.organisation_id = $1
      where t.organisation_id = $1`,
-    [organisationId],
-  );
-  const [state] = rows;
-  if (!state) throw new BeginAgain('the state of a change log was not read');
+    values: [organisationId],
+  });
   return {
     last: Number(state.last),
     forgotten: Number(state.forgotten),
@@ -86,25 +90,21 @@ export function numberChanges(
       const { counter, ids } = await lockAndSelect(client, organisationId);
       const last = Number(counter.last_number);
       if (ids.length === 0) return { count: 0, last };
-      sendLast(async () => {
-        const numbered = await client.query(
-          `update changes set number = $3::bigint + array_position($2::uuid[], change_id)
+      const number = {
+        text: `update changes set number = $3::bigint + array_position($2::uuid[], change_id)
            where organisation_id = $1 and change_id = any ($2::uuid[])
              and change_id >= '${ids[0]}' and change_id <= '${ids.at(-1)}'`,
-          [organisationId, ids, last],
-        );
-        expectRows(numbered, ids.length, 'changes to number');
-      });
+        values: [organisationId, ids, last],
+      };
+      sendLast(() => queryRows(client, number, ids.length));
       if (counter.server_started !== counter.server_now)
         sendLast((end) => beginEpoch(end, organisationId, counter));
-      sendLast(async () => {
-        const counted = await client.query({
-          name: 'count numbered changes',
-          text: 'update change_counters set last_number = last_number + $2 where organisation_id = $1',
-          values: [organisationId, ids.length],
-        });
-        expectRows(counted, 1, 'the counter of changes');
-      });
+      const count = {
+        name: 'count numbered changes',
+        text: 'update change_counters set last_number = last_number + $2 where organisation_id = $1',
+        values: [organisationId, ids.length],
+      };
+      sendLast(() => queryRows(client, count, 1));
       return { count: ids.length, last: last + ids.length };
     }),
   );
@@ -128,11 +128,11 @@ async function beginEpoch(client: Client, organisationId: string, counter: Count
   const kept = epochs.filter((_, at) => (epochs[at + 1]?.first ?? Infinity) > Number(forgotten_number));
   // Random: two standbys that took over one after the other may both have begun a second epoch.
   const begun = { id: randomBytes(4).toString('hex'), first: Number(last_number) + 1 };
-  const noted = await client.query(
-    'update change_counters set server_started = $2, epochs = $3 where organisation_id = $1',
-    [organisationId, server_now, JSON.stringify([...kept, begun].slice(-limits.changeEpochsKept))],
-  );
-  expectRows(noted, 1, 'the epoch of numbers');
+  const note = {
+    text: 'update change_counters set server_started = $2, epochs = $3 where organisation_id = $1',
+    values: [organisationId, server_now, JSON.stringify([...kept, begun].slice(-limits.changeEpochsKept))],
+  };
+  await queryRows(client, note, 1);
 }
 
 /** Both statements are sent at once; PostgreSQL begins the second when the first has the lock. */
@@ -169,7 +169,7 @@ async function lockAndSelect(
     [counter, unnumbered] = await ask();
   }
   const [locked] = counter.rows;
-  if (!locked) throw new BeginAgain('the counter of changes was not written');
+  beginAgainUnless(locked, 'the counter of changes was not written');
   return { counter: locked, ids: unnumbered.rows.map(({ change_id }) => change_id) };
 }
 

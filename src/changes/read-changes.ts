@@ -3,7 +3,7 @@ import { RequestError } from '../errors.ts';
 import { limits } from '../limits.ts';
 import { uuidBytes } from '../postgres/binary/encoded-rows.ts';
 import type { Pool } from '../postgres/pool.ts';
-import { BeginAgain, retryConflicts } from '../postgres/transactions.ts';
+import { beginAgainUnless, retryConflicts } from '../postgres/transactions.ts';
 import {
   afterChange,
   type ChangeCursors,
@@ -247,10 +247,9 @@ async function changesFrom(
     [organisationId, [...types], idsMax + offset],
   );
   const epochs = rows[0]?.epochs;
-  if (rows.length !== end - number + 1 || !epochs) {
-    refuseGone(from, await stateOf(pool, organisationId));
-    throw new BeginAgain('a change that has a number was not read');
-  }
+  const isWhole = epochs && rows.length === end - number + 1;
+  if (!isWhole) refuseGone(from, await stateOf(pool, organisationId));
+  beginAgainUnless(isWhole, 'a change that has a number was not read');
   if (!isOfLog(from, epochs)) throw new RequestError('cursor_too_old');
   const wanted: LoggedChange[] = [];
   for (const { type, size, ids, number: text } of rows) {

@@ -1,5 +1,5 @@
 import { joinUuidRanges, uuidAt } from '../postgres/binary/encoded-rows.ts';
-import { BeginAgain } from '../postgres/transactions.ts';
+import { beginAgainUnless } from '../postgres/transactions.ts';
 import { afterChange, type ChangeCursors } from './change-cursor.ts';
 import type { ChangePage, ChangesAsked, Part, RecordsRead } from './read-changes.ts';
 
@@ -27,8 +27,8 @@ export async function takePage(
     readOf(ofType, cursors, inOrder, type === last ? onLastAnswer : () => {}),
   );
   if (reads.length > 0) await records.read(reads);
-  if (!reads.every(({ isComplete }) => isComplete()))
-    throw new BeginAgain('fewer records were read than were asked for');
+  const isWhole = reads.every(({ isComplete }) => isComplete());
+  beginAgainUnless(isWhole, 'fewer records were read than were asked for');
 }
 
 function placed(parts: readonly Part[]): PlacedPart[] {

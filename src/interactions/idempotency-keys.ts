@@ -1,7 +1,7 @@
 import { limits } from '../limits.ts';
 import { insertsInParts, type Write } from '../postgres/pipelined-insert.ts';
 import type { Client, Pool } from '../postgres/pool.ts';
-import { BeginAgain } from '../postgres/transactions.ts';
+import { queryRow } from '../postgres/transactions.ts';
 import type { KeyedInteraction } from './interaction-rows.ts';
 
 export const claimColumns = [
@@ -52,13 +52,11 @@ export async function claimIdempotencyKey(
     values: [organisationId, claim.key, claim.bodySha256, interactionId, now, forgottenBefore],
   });
   if (rowCount === 1) return undefined;
-  const { rows } = await client.query<{ interaction_id: string; same_body: boolean }>(
-    `select interaction_id, body_sha256 = $4 as same_body from interaction_idempotency_keys
+  const holder = await queryRow<{ interaction_id: string; same_body: boolean }>(client, {
+    text: `select interaction_id, body_sha256 = $4 as same_body from interaction_idempotency_keys
      where organisation_id = $1 and idempotency_key = $2 and claimed_at >= $3`,
-    [organisationId, claim.key, forgottenBefore, claim.bodySha256],
-  );
-  const [holder] = rows;
-  if (!holder) throw new BeginAgain('an idempotency key vanished while it was locked');
+    values: [organisationId, claim.key, forgottenBefore, claim.bodySha256],
+  });
   return { interactionId: holder.interaction_id, sameBody: holder.same_body };
 }
 

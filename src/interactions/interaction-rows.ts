@@ -2,7 +2,7 @@ import { binaryArray } from '../postgres/binary/array-writer.ts';
 import type { EncodedRows } from '../postgres/binary/encoded-rows.ts';
 import { insertsInParts, type Statement, type Write } from '../postgres/pipelined-insert.ts';
 import { type Client, isDuplicate, type Pool } from '../postgres/pool.ts';
-import { BeginAgain, expectRows } from '../postgres/transactions.ts';
+import { beginAgainUnless, queryRows } from '../postgres/transactions.ts';
 import { sentRows } from '../records/tables.ts';
 import { type ColumnType, isUuid } from '../registry/fields.ts';
 import { type ItemType, interaction } from '../registry/interaction.ts';
@@ -67,11 +67,11 @@ export async function insertEncoded(
   organisationId: string,
   { count, arrays }: EncodedRows,
 ): Promise<void> {
-  const written = await client.query(insertStatement(organisationId, arrays)).catch((error: unknown) => {
+  await queryRows(client, insertStatement(organisationId, arrays), count).catch((error: unknown) => {
     // Only an interaction that was given its id earlier can already exist: a concurrent request has stored it.
-    throw isDuplicate(error) ? new BeginAgain('an interaction was stored meanwhile') : error;
+    beginAgainUnless(!isDuplicate(error), 'an interaction was stored meanwhile');
+    throw error;
   });
-  expectRows(written, count, 'interactions');
 }
 
 /** A column for the id, one for each field, and one for the time of the event. */

@@ -1,3 +1,4 @@
+import type { QueryConfig, QueryResultRow } from 'pg';
 import { limits } from '../limits.ts';
 import { inOneWrite } from './corked-write.ts';
 import {
@@ -7,6 +8,7 @@ import {
   isUnavailable,
   leavesOutcomeOpen,
   noteRolledBack,
+  type Pool,
 } from './pool.ts';
 
 /** The answer to COMMIT was lost: the work may or may not be stored, and only sending it again settles that. */
@@ -109,24 +111,40 @@ function refuseRollback(command: string): void {
   if (command !== 'COMMIT') throw new Error(`the transaction ended with ${command}`);
 }
 
-/** A transaction found that data has changed under it: it is rolled back and retried. */
-export class BeginAgain extends Error {}
+class BeginAgain extends Error {}
 
-/**
- * Checks the row count of a statement whose number of rows is known beforehand. On Citus a statement that waits while a
- * shard is split comes back with no row and no error.
- */
-export function expectRows(
-  { rowCount }: { readonly rowCount: number | null },
-  expected: number,
-  what: string,
-): void {
-  if (rowCount !== expected) throw new BeginAgain(`${what}: ${rowCount} rows instead of ${expected}`);
+/** Rolls the transaction back and retries it if this is false: data has changed under it, or rows were lost. */
+export function beginAgainUnless(holds: unknown, otherwise: string): asserts holds {
+  if (!holds) throw new BeginAgain(otherwise);
 }
 
 /**
- * Retries a transaction that PostgreSQL aborted in favour of another, or that threw `BeginAgain`. That includes a wrong
- * row count: rows that were not seen to be written must never be acknowledged.
+ * Runs a statement whose number of rows is known beforehand, and begins the transaction again if it is another. In a
+ * cluster, a statement that waits while data is moved may come back with no row and no error.
+ */
+export async function queryRows<R extends QueryResultRow>(
+  client: Pick<Pool, 'query'>,
+  statement: QueryConfig,
+  expected: number,
+): Promise<R[]> {
+  const { rowCount, rows } = await client.query<R>(statement);
+  if (rowCount === expected) return rows;
+  const what = statement.name ?? statement.text.trim().split('\n')[0];
+  throw new BeginAgain(`${what}: ${rowCount} rows instead of ${expected}`);
+}
+
+/** The same for a statement that returns one row. */
+export async function queryRow<R extends QueryResultRow>(
+  client: Pick<Pool, 'query'>,
+  statement: QueryConfig,
+): Promise<R> {
+  const [row] = await queryRows<R>(client, statement, 1);
+  return row as R;
+}
+
+/**
+ * Retries a transaction that PostgreSQL aborted in favour of another, or that begins again after a wrong row count: rows
+ * that were not seen to be written must never be acknowledged.
  */
 export async function retryConflicts<T>(run: (attempt: number) => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt++) {

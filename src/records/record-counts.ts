@@ -1,6 +1,6 @@
 import { exactTime } from '../postgres/iso-time.ts';
 import type { Client, Pool } from '../postgres/pool.ts';
-import { expectRows, inTransaction, retryConflicts } from '../postgres/transactions.ts';
+import { inTransaction, queryRows, retryConflicts } from '../postgres/transactions.ts';
 
 export interface TypeCount {
   readonly type: string;
@@ -39,16 +39,15 @@ export async function rollUpCounts(pool: Pool): Promise<void> {
       select count(*) as changes, true as is_counted from record_count_changes group by organisation_id, type`,
     );
     if (records.changes > 0) {
-      const added = await client.query(`
+      const add = `
         insert into record_counts as c (organisation_id, type, records, newest_updated, last_upload)
         select organisation_id, type, sum(records), max(newest_updated), max(last_upload)
         from record_count_changes group by organisation_id, type
         on conflict (organisation_id, type) do update set records = c.records + excluded.records,
           newest_updated = greatest(c.newest_updated, excluded.newest_updated),
-          last_upload = greatest(c.last_upload, excluded.last_upload)`);
-      expectRows(added, records.counts, 'counts of records');
-      const removed = await client.query('delete from record_count_changes');
-      expectRows(removed, records.changes, 'differences to the counts of records');
+          last_upload = greatest(c.last_upload, excluded.last_upload)`;
+      await queryRows(client, { text: add }, records.counts);
+      await queryRows(client, { text: 'delete from record_count_changes' }, records.changes);
     }
     const rejections = await differences(
       client,
@@ -58,15 +57,14 @@ export async function rollUpCounts(pool: Pool): Promise<void> {
       group by organisation_id, kind_id`,
     );
     if (rejections.changes > 0) {
-      const added = await client.query(`
+      const add = `
         update rejection_kinds k set rejections = k.rejections + c.rejections
         from (
           select organisation_id, kind_id, sum(rejections) as rejections from rejection_count_changes
           group by organisation_id, kind_id) c
-        where c.organisation_id = k.organisation_id and c.kind_id = k.kind_id`);
-      expectRows(added, rejections.counts, 'counts of rejections');
-      const removed = await client.query('delete from rejection_count_changes');
-      expectRows(removed, rejections.changes, 'differences to the counts of rejections');
+        where c.organisation_id = k.organisation_id and c.kind_id = k.kind_id`;
+      await queryRows(client, { text: add }, rejections.counts);
+      await queryRows(client, { text: 'delete from rejection_count_changes' }, rejections.changes);
     }
   };
   await retryConflicts(() => inTransaction(pool, work, 'begin isolation level repeatable read'));

@@ -3,7 +3,7 @@
 import { storeInTransaction } from '../bookkeeping/store.ts';
 import { limits } from '../limits.ts';
 import type { Pool } from '../postgres/pool.ts';
-import { BeginAgain } from '../postgres/transactions.ts';
+import { beginAgainUnless } from '../postgres/transactions.ts';
 import {
   type Field,
   integer,
@@ -239,7 +239,7 @@ async function discard(pool: Pool, organisationId: string, ids: readonly string[
     // Others may have removed some; those still there must go.
     const isWhole =
       gone.size === ids.length || (await lockRejections(client, organisationId, ids)).size === 0;
-    if (!isWhole) throw new BeginAgain('a rejection was not removed');
+    beginAgainUnless(isWhole, 'a rejection was not removed');
     const rejected = new Map<string, number>();
     for (const kindId of gone.values()) countChange(rejected, kindId, -1);
     return { result: gone.size, done: [{ organisationId, stored: null, rejected, receipt: null }] };

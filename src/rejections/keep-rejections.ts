@@ -2,7 +2,7 @@ import type { ArrayType } from '../postgres/binary/array-writer.ts';
 import type { EncodedRows } from '../postgres/binary/encoded-rows.ts';
 import { exactTime } from '../postgres/iso-time.ts';
 import type { Client } from '../postgres/pool.ts';
-import { expectRows } from '../postgres/transactions.ts';
+import { queryRows } from '../postgres/transactions.ts';
 import { perType, quote, sentRows } from '../records/tables.ts';
 import type { ColumnType } from '../registry/fields.ts';
 import { sentColumnTypes, sentFields, type UploadType } from '../registry/upload-types.ts';
@@ -46,12 +46,9 @@ export async function keepFailed(
   { texts, updated }: { readonly texts: Buffer; readonly updated: Buffer },
   rejections: NewRejections,
 ): Promise<void> {
-  const written = await client.query({
-    name: 'keep failed records',
-    text: keepFailedText,
-    values: [organisationId, ...sentArrays(rejections), texts, updated, type, requestId],
-  });
-  expectRows(written, rejections.count, 'rejections');
+  const values = [organisationId, ...sentArrays(rejections), texts, updated, type, requestId];
+  const statement = { name: 'keep failed records', text: keepFailedText, values };
+  await queryRows(client, statement, rejections.count);
 }
 
 function writtenDown(value: string, column: ColumnType): string {
@@ -88,9 +85,6 @@ export async function keepMissing(
   { arrays }: EncodedRows,
   rejections: NewRejections,
 ): Promise<void> {
-  const written = await client.query({
-    ...keepMissingStatement(type),
-    values: [organisationId, ...sentArrays(rejections), ...arrays, type, requestId],
-  });
-  expectRows(written, rejections.count, 'rejections');
+  const values = [organisationId, ...sentArrays(rejections), ...arrays, type, requestId];
+  await queryRows(client, { ...keepMissingStatement(type), values }, rejections.count);
 }

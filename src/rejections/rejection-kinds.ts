@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { limits } from '../limits.ts';
 import type { Client, Pool } from '../postgres/pool.ts';
-import { expectRows } from '../postgres/transactions.ts';
+import { queryRows } from '../postgres/transactions.ts';
 
 /** What is wrong with a record: for each bad field its name (empty for the record as a whole), code and message. */
 export interface Reasons {
@@ -53,7 +53,7 @@ export async function storeKinds(
   const known = new Set(rows.map(({ kind_id }) => kind_id));
   const unknown = kinds.filter(({ kind_id }) => !known.has(kind_id));
   if (unknown.length === 0) return;
-  const stored = await client.query({
+  const store = {
     name: 'store rejection kinds',
     text: `
       insert into rejection_kinds as t (organisation_id, kind_id, type, fields, codes, messages, used_at)
@@ -64,8 +64,8 @@ export async function storeKinds(
       order by k.kind_id
       on conflict (organisation_id, kind_id) do update set used_at = greatest(t.used_at, excluded.used_at)`,
     values: [organisationId, type, JSON.stringify(unknown), now],
-  });
-  expectRows(stored, unknown.length, 'kinds of rejections');
+  };
+  await queryRows(client, store, unknown.length);
 }
 
 /** Whether an organisation has reached the maximum of kinds. */

@@ -1,7 +1,7 @@
 import type { EncodedRows } from '../postgres/binary/encoded-rows.ts';
 import { withoutSorting } from '../postgres/index-order.ts';
 import type { Client, Pool } from '../postgres/pool.ts';
-import { expectRows } from '../postgres/transactions.ts';
+import { beginAgainUnless, queryRows } from '../postgres/transactions.ts';
 import type { UploadType } from '../registry/upload-types.ts';
 import { firstUuid } from '../registry/uuid-v7.ts';
 import { type KindFilter, listKinds, type Reasons } from './rejection-kinds.ts';
@@ -252,7 +252,7 @@ export async function deleteLocked(
   ids: readonly string[],
 ): Promise<Map<string, string>> {
   const gone = await deleteRejections(client, organisationId, ids);
-  expectRows({ rowCount: gone.size }, ids.length, 'rejections to remove');
+  beginAgainUnless(gone.size === ids.length, 'a rejection was not removed');
   return gone;
 }
 
@@ -284,14 +284,14 @@ export async function changeKinds(
   rejectionIds: readonly string[],
   kindIds: readonly string[],
 ): Promise<void> {
-  const changed = await client.query({
+  const statement = {
     text: `
       update rejections t set kind_id = i.kind_id
       from unnest($2::uuid[], $3::uuid[]) as i(rejection_id, kind_id)
       where t.organisation_id = $1 and t.rejection_id = i.rejection_id`,
     values: [organisationId, rejectionIds, kindIds],
-  });
-  expectRows(changed, rejectionIds.length, 'kinds of rejections');
+  };
+  await queryRows(client, statement, rejectionIds.length);
 }
 
 /** The given types that have rejections. */

@@ -5,10 +5,10 @@ import { limits } from '../limits.ts';
 import { isLossOfWorker } from '../postgres/cluster/worker-errors.ts';
 import { type Client, isUnavailable, type Pool } from '../postgres/pool.ts';
 import {
-  BeginAgain,
   CommitUnconfirmed,
-  expectRows,
   inTransaction,
+  queryRow,
+  queryRows,
   retryConflicts,
 } from '../postgres/transactions.ts';
 import { firstUuid } from '../registry/uuid-v7.ts';
@@ -172,14 +172,14 @@ export function keepStep(
         const step = String(Number(before.step) + 1);
         await countChanges(client, organisationId, step, next.changed);
         const { number, interactions_after, transactions_after } = next.progress;
-        const moved = await client.query({
+        const moveOn = {
           name: 'report: move on',
           text: `
           update report_progress set step = $2, number = $3, interactions_after = $4, transactions_after = $5
           where organisation_id = $1`,
           values: [organisationId, step, number, interactions_after, transactions_after],
-        });
-        expectRows(moved, 1, 'how far the report has come');
+        };
+        await queryRows(client, moveOn, 1);
         return true;
       },
       'begin isolation level repeatable read',
@@ -207,15 +207,13 @@ async function lockProgress(client: Client, organisationId: string): Promise<Pro
     text: `insert into report_progress (organisation_id, step, number) values ($1, 0, 0) on conflict do nothing`,
     values: [organisationId],
   });
-  const { rows } = await client.query<Progress>({
+  return queryRow<Progress>(client, {
     name: 'report: lock progress',
     text: `
       select step, number, interactions_after, transactions_after from report_progress
       where organisation_id = $1 for update`,
     values: [organisationId],
   });
-  if (!rows[0]) throw new BeginAgain('how far the report has come was not read');
-  return rows[0];
 }
 
 interface Step {

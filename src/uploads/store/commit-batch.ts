@@ -5,7 +5,7 @@ import { RequestError } from '../../errors.ts';
 import { limits } from '../../limits.ts';
 import { latestInstant } from '../../postgres/binary/encoded-rows.ts';
 import type { Client, Pool } from '../../postgres/pool.ts';
-import { BeginAgain } from '../../postgres/transactions.ts';
+import { beginAgainUnless } from '../../postgres/transactions.ts';
 import type { BatchAnswer, BatchStatus } from '../../receipts/batch-answer.ts';
 import { answerOf } from '../../receipts/receipts.ts';
 import { isoOf } from '../../registry/times.ts';
@@ -117,7 +117,7 @@ async function claim(
   const locked = number > 1 ? await lockHolder(client, wanted) : undefined;
   if (!locked && (await claimForUpload(client, wanted))) return undefined;
   const holder = locked ?? (await holderOf(client, wanted));
-  if (!holder) throw new BeginAgain('an idempotency key vanished while it was locked');
+  beginAgainUnless(holder, 'an idempotency key vanished while it was locked');
   if (!holder.sameBody) throw new RequestError('idempotency_key_reused');
   progress.requestId = holder.requestId;
   const known = await answerOf(client, organisationId, holder.requestId, number);

@@ -1,6 +1,6 @@
 import type { EncodedRows } from '../../postgres/binary/encoded-rows.ts';
 import type { Client } from '../../postgres/pool.ts';
-import { BeginAgain } from '../../postgres/transactions.ts';
+import { beginAgainUnless } from '../../postgres/transactions.ts';
 import { perType, sentRows, tableOf } from '../../records/tables.ts';
 import type { ResourceType } from '../../registry/resources.ts';
 
@@ -46,7 +46,7 @@ export async function compare(
     values: [organisationId, ...arrays],
   });
   const { seen, found } = rows[0] ?? { seen: 0, found: null };
-  if (seen !== count) throw new BeginAgain('a row was not compared');
+  beginAgainUnless(seen === count, 'a row was not compared');
   return sortOut(found);
 }
 

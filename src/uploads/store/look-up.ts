@@ -1,6 +1,6 @@
 import { limits } from '../../limits.ts';
 import type { Client } from '../../postgres/pool.ts';
-import { BeginAgain } from '../../postgres/transactions.ts';
+import { queryRow } from '../../postgres/transactions.ts';
 import { exists, perType } from '../../records/tables.ts';
 import { type ResourceType, referencesOf } from '../../registry/resources.ts';
 
@@ -50,12 +50,8 @@ export async function lookUp(
   sample: Buffer,
   referenced: readonly Buffer[],
 ): Promise<LookedUp> {
-  const { rows } = await client.query<Record<string, unknown>>({
-    ...statement(type),
-    values: [organisationId, sample, ...referenced],
-  });
-  const [row] = rows;
-  if (!row) throw new BeginAgain('the organisation is not there');
+  const values = [organisationId, sample, ...referenced];
+  const row = await queryRow<Record<string, unknown>>(client, { ...statement(type), values });
   const rejectedIds = setOf(row.rejected);
   return {
     missing: referenced.map((_, at) => setOf(row[`missing_${at}`])),

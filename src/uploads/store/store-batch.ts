@@ -7,7 +7,7 @@ import {
   uuidsOf,
 } from '../../postgres/binary/encoded-rows.ts';
 import type { Client } from '../../postgres/pool.ts';
-import { BeginAgain } from '../../postgres/transactions.ts';
+import { beginAgainUnless } from '../../postgres/transactions.ts';
 import { perType } from '../../records/tables.ts';
 import { type ResourceType, referenceNotFound } from '../../registry/resources.ts';
 import { sentReferencesOf, type UploadType } from '../../registry/upload-types.ts';
@@ -93,7 +93,7 @@ async function storeDistinct(target: Target, rows: EncodedRows, manyStored: bool
   for (const row of first.absent) outcomes[row] = created;
   const stored = await insert(target, rows, first.absent);
   const second = await compareWithStored(stored);
-  if (second.absent.length > 0) throw new BeginAgain('a row is neither written nor stored');
+  beginAgainUnless(second.absent.length === 0, 'a row is neither written nor stored');
   const changed = [...first.changed, ...second.changed].sort((a, b) => a - b);
   await update(target, rows, changed, outcomes);
   return outcomes;
@@ -123,7 +123,7 @@ async function update(
   for (const row of changed) outcomes[row] = updated;
   if (await updateStored(client, organisationId, type, picked)) return;
   const now = await compareRows(target, picked);
-  if (now.absent.length + now.changed.length > 0) throw new BeginAgain('a row is neither written nor stale');
+  beginAgainUnless(now.absent.length + now.changed.length === 0, 'a row is neither written nor stale');
   for (const at of now.stale) outcomes[changed[at] as number] = stale;
 }
 
@@ -143,7 +143,7 @@ async function storeRepeated(target: Target, rows: EncodedRows): Promise<Outcome
   for (const row of stored) inserted.delete(row);
   if (stored.length > 0) await lockStored(client, organisationId, type, pickRows(idsOf(rows), stored));
   const compared = await compareRows(target, rows);
-  if (compared.absent.length > 0) throw new BeginAgain('a row is neither written nor stored');
+  beginAgainUnless(compared.absent.length === 0, 'a row is neither written nor stored');
   const againstStored: Outcome[] = new Array(rows.count).fill(unchanged);
   for (const row of compared.changed) againstStored[row] = updated;
   for (const row of compared.stale) againstStored[row] = stale;

@@ -1,6 +1,6 @@
 import type { EncodedRows } from '../../postgres/binary/encoded-rows.ts';
 import type { Client } from '../../postgres/pool.ts';
-import { expectRows } from '../../postgres/transactions.ts';
+import { queryRows } from '../../postgres/transactions.ts';
 import { insertRows, perType, tableOf } from '../../records/tables.ts';
 import type { ResourceType } from '../../registry/resources.ts';
 
@@ -52,8 +52,7 @@ export async function lockStored(
   type: ResourceType,
   { count, arrays }: EncodedRows,
 ): Promise<void> {
-  const locked = await client.query({ ...lock(type), values: [organisationId, arrays[0]] });
-  expectRows(locked, count, 'records to lock');
+  await queryRows(client, { ...lock(type), values: [organisationId, arrays[0]] }, count);
 }
 
 /** Overwrites stored and locked records. */
@@ -64,5 +63,5 @@ export async function replaceLocked(
   { count, arrays }: EncodedRows,
 ): Promise<void> {
   const values = [organisationId, ...arrays, new Date()];
-  expectRows(await client.query({ ...replace(type), values }), count, 'locked records');
+  await queryRows(client, { ...replace(type), values }, count);
 }
