@@ -1,11 +1,9 @@
 import { limits } from '../limits.ts';
 import type { Pool } from '../postgres/pool.ts';
+import { dropPartitions } from '../postgres/time-partitions.ts';
 import { numberChanges } from './change-log.ts';
 
-/** The log is partitioned by day. Functions of the owner make the partitions, since the service may not create tables. */
-export async function ensureChangePartitions(pool: Pool, daysAhead: number): Promise<void> {
-  await pool.query('select ensure_change_partitions($1)', [daysAhead]);
-}
+const partitions = { tables: ['changes'], detach: 'detach_change_partition', drop: 'drop_detached_changes' };
 
 /**
  * Numbers the changes of all organisations, also of those without a reader: otherwise their first reader would wait until a
@@ -25,10 +23,9 @@ export async function numberForAll(pool: Pool, stopping?: AbortSignal): Promise<
 }
 
 /**
- * Drops the days that ended more than `daysKept` days ago, and those that an earlier run detached but did not drop. It first
- * saves the highest number that goes, so that a reader with an older cursor gets a 410. It does not wait for
- * reports that have not counted those days: all organisations share them, so one that cannot be counted would keep the log of
- * all. The report then walks through the tables.
+ * Drops the days that ended more than `daysKept` days ago. It first saves the highest number that goes, so that a reader
+ * with an older cursor gets a 410. It does not wait for reports that have not counted those days: all organisations share
+ * them, so one that cannot be counted would keep the log of all. The report then walks through the tables.
  */
 export async function dropOldChanges(pool: Pool, daysKept: number, stopping?: AbortSignal): Promise<void> {
   await numberForAll(pool, stopping);
@@ -44,16 +41,5 @@ export async function dropOldChanges(pool: Pool, daysKept: number, stopping?: Ab
      on conflict (organisation_id) do update
        set forgotten_number = greatest(c.forgotten_number, excluded.forgotten_number)`,
   );
-  for (let isDetached: boolean | undefined = true; isDetached && !stopping?.aborted; ) {
-    const detached = await pool.query<{ is_detached: boolean }>(
-      'select detach_change_partition($1) as is_detached',
-      [daysKept],
-    );
-    isDetached = detached.rows[0]?.is_detached;
-  }
-  const { rows: left } = await pool.query<{ name: string }>(
-    `select relname as name from pg_class
-     where relnamespace = 'public'::regnamespace and relkind in ('r', 'p') and relname ~ '^to_drop_changes_\\d{4}_\\d\\d_\\d\\d$'`,
-  );
-  for (const { name } of left) await pool.query('select drop_detached_changes($1)', [name]);
+  await dropPartitions(pool, partitions, daysKept, stopping);
 }

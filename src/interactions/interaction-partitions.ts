@@ -3,11 +3,6 @@ import type { Pool } from '../postgres/pool.ts';
 import { inTransaction } from '../postgres/transactions.ts';
 import { msOfUuidV7 } from '../registry/uuid-v7.ts';
 
-/** Functions of the owner make and index partitions, because the service may not create tables. */
-export async function ensurePartitions(pool: Pool, daysAhead: number): Promise<void> {
-  await pool.query('select ensure_interaction_partitions($1)', [daysAhead]);
-}
-
 /** The number of days ahead that have partitions. */
 export async function daysAhead(pool: Pool): Promise<number> {
   const { rows } = await pool.query<{ last: string | null }>(

@@ -1,14 +1,15 @@
 // maintenance/: everything that runs in the background, by one elected process.
 
-import { dropOldChanges, ensureChangePartitions, numberForAll } from '../changes/change-retention.ts';
+import { dropOldChanges, numberForAll } from '../changes/change-retention.ts';
 import type { Config } from '../config.ts';
 import { purgeIdempotencyKeys } from '../interactions/idempotency-keys.ts';
-import { daysAhead, ensurePartitions, indexPartitions } from '../interactions/interaction-partitions.ts';
+import { daysAhead, indexPartitions } from '../interactions/interaction-partitions.ts';
 import { countExpiringKeys } from '../keys/api-keys.ts';
 import { limits } from '../limits.ts';
 import type { Counted } from '../metrics/metrics.ts';
 import type { Pool } from '../postgres/pool.ts';
-import { dropWeeklyPartitions, ensureWeeklyPartitions } from '../receipts/weekly-partitions.ts';
+import { dropPartitions, makePartitions } from '../postgres/time-partitions.ts';
+import { receiptPartitions } from '../receipts/receipts.ts';
 import { rollUpCounts } from '../records/record-counts.ts';
 import { purgeKinds, purgeRejections } from '../rejections/purge-rejections.ts';
 import { countAllRejections } from '../rejections/rejection-kinds.ts';
@@ -80,9 +81,9 @@ export function choresOf(pool: Pool, config: MaintenanceConfig): Chore[] {
       name: 'make partitions',
       everyMs: hourly,
       async run() {
-        await ensurePartitions(pool, limits.interactionDaysAhead);
-        await ensureWeeklyPartitions(pool, limits.weeklyPartitionsAhead);
-        await ensureChangePartitions(pool, limits.changeDaysAhead);
+        await makePartitions(pool, 'ensure_interaction_partitions', limits.interactionDaysAhead);
+        await makePartitions(pool, 'ensure_weekly_partitions', limits.weeklyPartitionsAhead);
+        await makePartitions(pool, 'ensure_change_partitions', limits.changeDaysAhead);
       },
     },
     {
@@ -94,7 +95,7 @@ export function choresOf(pool: Pool, config: MaintenanceConfig): Chore[] {
     {
       name: 'drop old receipts',
       everyMs: hourly,
-      run: (stopping) => dropWeeklyPartitions(pool, daysKept, stopping),
+      run: (stopping) => dropPartitions(pool, receiptPartitions, daysKept, stopping),
     },
     {
       name: 'drop old changes',

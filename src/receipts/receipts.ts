@@ -1,6 +1,7 @@
 import { counted } from '../bookkeeping/receipt-entry.ts';
 import type { TimedTable } from '../postgres/keyset-page.ts';
 import type { Client, Pool } from '../postgres/pool.ts';
+import type { TimePartitions } from '../postgres/time-partitions.ts';
 import type { Counts } from './batch-answer.ts';
 
 export interface StoredReceipt extends Counts {
@@ -50,3 +51,9 @@ export async function findReceipt(
 }
 
 export const receiptTable: TimedTable = { name: 'receipts', id: 'request_id', columns };
+
+export const receiptPartitions: TimePartitions = {
+  tables: ['receipts', 'receipt_batches'],
+  detach: 'detach_weekly_partition',
+  drop: 'drop_detached_partition',
+};

@@ -6,7 +6,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { readConfig } from '../../src/config.ts';
 import { createPool, isLockTimeout, type OwnPool } from '../../src/postgres/pool.ts';
-import { dropWeeklyPartitions } from '../../src/receipts/weekly-partitions.ts';
+import { dropPartitions } from '../../src/postgres/time-partitions.ts';
+import { receiptPartitions } from '../../src/receipts/receipts.ts';
 import { createTestApp, type TestApp } from '../support/app.ts';
 import { servingUrl } from '../support/database.ts';
 import { badTag, newTag } from '../support/new-records.ts';
@@ -56,7 +57,7 @@ async function detachAll(): Promise<void> {
 /** As maintenance does: where another had a lock for longer than it waits, it is run again. */
 async function dropUntilDone(pool: OwnPool, daysKept: number): Promise<void> {
   for (let isDone = false; !isDone; )
-    isDone = await dropWeeklyPartitions(pool, daysKept).then(
+    isDone = await dropPartitions(pool, receiptPartitions, daysKept).then(
       () => true,
       (error: unknown) => {
         if (!isLockTimeout(error)) throw error;
@@ -78,15 +79,15 @@ describe('a week that is old', () => {
 
   it('goes, with its receipts and answers', async () => {
     expect((await get(`/v1/requests/${week.requestId}`)).statusCode).toBe(200);
-    await dropWeeklyPartitions(serving, 60);
+    await dropPartitions(serving, receiptPartitions, 60);
     expect((await get(`/v1/requests/${week.requestId}`)).statusCode).toBe(200);
-    await dropWeeklyPartitions(serving, 30);
+    await dropPartitions(serving, receiptPartitions, 30);
     await expectGone();
   });
 
   it('goes once where two processes drop it at the same time', async () => {
     await Promise.all([dropUntilDone(serving, 30), dropUntilDone(test.pool, 30), dropUntilDone(serving, 30)]);
-    await dropWeeklyPartitions(serving, 30);
+    await dropPartitions(serving, receiptPartitions, 30);
     await expectGone();
   });
 
@@ -96,9 +97,9 @@ describe('a week that is old', () => {
       `to_drop_receipt_batches_${week.name}`,
       `to_drop_receipts_${week.name}`,
     ]);
-    await dropWeeklyPartitions(serving, 30);
+    await dropPartitions(serving, receiptPartitions, 30);
     await expectGone();
-    await dropWeeklyPartitions(serving, 30);
+    await dropPartitions(serving, receiptPartitions, 30);
     await expectGone();
   });
 
@@ -109,13 +110,13 @@ describe('a week that is old', () => {
       ({ detached } = (await serving.query('select detach_weekly_partition(30) as detached')).rows[0]);
     }
     expect(found).toEqual([200, 404, 404]);
-    await dropWeeklyPartitions(serving, 30);
+    await dropPartitions(serving, receiptPartitions, 30);
   });
 
   it('is left alone where somebody took it out by hand', async () => {
     await test.pool.query(`alter table receipts detach partition receipts_${week.name}`);
     await test.pool.query(`create table to_drop_mine_${week.name} ()`);
-    await dropWeeklyPartitions(serving, 30);
+    await dropPartitions(serving, receiptPartitions, 30);
     expect(await oldTables(week)).toEqual([`receipts_${week.name}`, `to_drop_mine_${week.name}`]);
     await test.pool.query(`drop table receipts_${week.name}, to_drop_mine_${week.name}`);
   });
@@ -125,7 +126,7 @@ it('a receipt whose answers are gone is not found', async () => {
   const week = await addOldWeek(test.pool, organisationId, 8);
   await test.pool.query(`drop table receipt_batches_${week.name}`);
   expect((await get(`/v1/requests/${week.requestId}`)).statusCode).toBe(404);
-  await dropWeeklyPartitions(serving, 30);
+  await dropPartitions(serving, receiptPartitions, 30);
 });
 
 it.each(['shops', 'rejections', 'to_drop_shops', 'to_drop_receipts_2026_01_05; drop table shops'])(
