@@ -119,13 +119,14 @@ it('10,000 requests from one address are bounded by its limit; others are served
 it('the time of an answer does not show whether the student exists', { timeout: 300_000 }, async () => {
   const median = (times: number[]) => times.toSorted((a, b) => a - b)[Math.floor(times.length / 2)]!;
   const times: Record<'existing' | 'absent', number[]> = { existing: [], absent: [] };
-  for (let at = 0; at < 60; at++) {
-    const kind = at % 2 === 0 ? 'existing' : 'absent';
+  const ask = async (kind: 'existing' | 'absent', address: string) => {
     const student_id = kind === 'existing' ? student : randomUUID();
-    const { status, ms } = await record(`198.51.100.${at}`, seen({ student_id }));
+    const { status, ms } = await record(address, seen({ student_id }));
     expect(status).toBe(202);
     times[kind].push(ms);
-  }
+  };
+  for (let at = 0; at < 30; at++)
+    await Promise.all([ask('existing', `198.51.100.${at}`), ask('absent', `192.0.2.${at}`)]);
   const [existing, absent] = [median(times.existing), median(times.absent)];
   console.log(`medians: existing ${existing.toFixed(1)} ms, absent ${absent.toFixed(1)} ms`);
   expect(Math.min(...times.existing, ...times.absent)).toBeGreaterThan(95);

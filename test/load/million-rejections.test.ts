@@ -18,9 +18,9 @@ const rejections = 1_000_000;
 const kinds = 40;
 const answerMsMax = 500;
 const slowdownMax = 2;
-const rounds = 40;
+const rounds = 20;
 /** Enough that somebody else's seconds on a shared machine do not move the median. */
-const roundsMax = 5 * rounds;
+const roundsMax = 10 * rounds;
 
 let server: BuiltServer;
 const agent = new Agent({ keepAlive: true });

@@ -52,7 +52,7 @@ describe('a PostgreSQL that has stopped answering', () => {
     onTestFinished(() => postgres.thaw());
     postgres.freeze();
     for (const url of both()) await expect.poll(async () => (await ask(url)).status).toBe(503);
-    for (let round = 0; round < 3; round++)
+    for (let round = 0; round < 2; round++)
       await expectInTime(async () => {
         await sleep(reusedMs + 100);
         const answers = await Promise.all(both().map(ask));

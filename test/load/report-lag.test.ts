@@ -10,7 +10,7 @@ import { many, newShop } from '../support/new-records.ts';
 
 const promisedMs = 60_000;
 const perSecond = 200;
-const seconds = 8;
+const seconds = 4;
 
 let server: BuiltServer;
 let api: Api;
