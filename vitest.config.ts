@@ -41,8 +41,18 @@ export default defineConfig({
         extends: true,
         test: {
           name: 'tests',
-          include: ['src/**/*.test.ts', 'test/{*,!(load)/**/*}.test.ts', 'client/test/**/*.test.ts'],
+          include: ['test/{*,!(load)/**/*}.test.ts', 'client/test/*.test.ts'],
           // Many test files start several servers: more than two files at a time are too much for a small machine.
+          maxWorkers: Number(process.env.TEST_WORKERS ?? 2),
+        },
+      },
+      {
+        extends: true,
+        // These start nothing, so that many files can share a process.
+        test: {
+          name: 'pure',
+          include: ['src/**/*.test.ts', 'client/test/files/*.test.ts'],
+          isolate: false,
           maxWorkers: Number(process.env.TEST_WORKERS ?? 2),
         },
       },
