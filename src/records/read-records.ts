@@ -4,9 +4,9 @@ import { exactTime } from '../postgres/iso-time.ts';
 import type { Client, Pool } from '../postgres/pool.ts';
 import { takeRows } from '../postgres/take-rows.ts';
 import type { Field } from '../registry/fields.ts';
-import { type Resource, type ResourceType, resources } from '../registry/resources.ts';
+import { perType, type Resource, type ResourceType, resources } from '../registry/resources.ts';
 import { LineBuffer } from './line-buffer.ts';
-import { perType, quote, sentRows, tableOf } from './tables.ts';
+import { quote, sentRows, tableOf } from './tables.ts';
 
 /** A query for records. */
 export interface RecordsAsked {

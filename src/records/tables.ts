@@ -65,16 +65,3 @@ export function exists(type: ResourceType, idExpression: string): string {
 export function quote(name: string): string {
   return `"${name}"`;
 }
-
-/** Caches what is made for each type, the first time it is needed. */
-export function perType<T, K extends string = ResourceType>(make: (type: K) => T): (type: K) => T {
-  const made = new Map<K, T>();
-  return (type) => {
-    let value = made.get(type);
-    if (value === undefined) {
-      value = make(type);
-      made.set(type, value);
-    }
-    return value;
-  };
-}

@@ -283,3 +283,16 @@ export function referenceNotFound(type: ResourceType): Problem {
   const message = `refers to no ${resources[type].singular} that exists; upload it to /v1/data/${type} first`;
   return { code: 'reference_not_found', message };
 }
+
+/** Caches what is made for each type, the first time it is needed. */
+export function perType<T, K extends string = ResourceType>(make: (type: K) => T): (type: K) => T {
+  const made = new Map<K, T>();
+  return (type) => {
+    let value = made.get(type);
+    if (value === undefined) {
+      value = make(type);
+      made.set(type, value);
+    }
+    return value;
+  };
+}

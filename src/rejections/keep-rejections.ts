@@ -3,8 +3,9 @@ import type { EncodedRows } from '../postgres/binary/encoded-rows.ts';
 import { exactTime } from '../postgres/iso-time.ts';
 import type { Client } from '../postgres/pool.ts';
 import { queryRows } from '../postgres/transactions.ts';
-import { perType, quote, sentRows } from '../records/tables.ts';
+import { quote, sentRows } from '../records/tables.ts';
 import type { ColumnType } from '../registry/fields.ts';
+import { perType } from '../registry/resources.ts';
 import { sentColumnTypes, sentFields, type UploadType } from '../registry/upload-types.ts';
 
 /** New rejections, one array per column. */

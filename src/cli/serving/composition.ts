@@ -5,6 +5,7 @@ import type { SharedCounts } from '../../admission/shared-counts.ts';
 import { ChangeWatch } from '../../changes/change-watch.ts';
 import type { Config } from '../../config.ts';
 import type { Parts } from '../../http/operation/operation.ts';
+import type { StallingPart } from '../../http/routes/health.ts';
 import { InteractionWriter } from '../../interactions/interaction-writer.ts';
 import { KnownKeys } from '../../keys/known-keys.ts';
 import { SignedCursors } from '../../keys/signed-cursors.ts';
@@ -14,7 +15,7 @@ import { Detours } from '../../postgres/cluster/node-detours.ts';
 import { NodePools } from '../../postgres/cluster/node-pools.ts';
 import { OwningNodes } from '../../postgres/cluster/owning-nodes.ts';
 import { Readiness } from '../../postgres/health/readiness.ts';
-import { StallWatch } from '../../postgres/health/stall-watch.ts';
+import { type Stalling, StallWatch } from '../../postgres/health/stall-watch.ts';
 import { createPool, type OwnPool } from '../../postgres/pool.ts';
 import { SharedPool } from '../../postgres/shared-pool.ts';
 import type { StatementEvents } from '../../postgres/timed-statements.ts';
@@ -76,7 +77,7 @@ export function createParts(
     interactions: writer.stallWatch,
     connections: sharedPool,
     keys,
-  });
+  } satisfies Record<StallingPart, Stalling>);
   return {
     config,
     metrics,

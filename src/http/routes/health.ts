@@ -1,7 +1,6 @@
 // http/routes/: the operations of the API, one file per capability.
 
 import { RequestError } from '../../errors.ts';
-import type { StallingPart } from '../../postgres/health/readiness.ts';
 import { meaningOf } from '../../postgres/loggable-error.ts';
 import { isAnswered, isLockTimeout, isUnavailable } from '../../postgres/pool.ts';
 import type { Operation, Parts } from '../operation/operation.ts';
@@ -83,15 +82,20 @@ const restored =
 const away =
   'The database does not answer; check that it runs and that this machine can reach it. This process goes on by itself.';
 
-const stallOf: Readonly<Record<StallingPart, string>> = {
+const stallOf = {
   uploads: 'uploads are waiting and no batch has been stored',
   interactions: 'interactions are waiting and none has been stored',
   connections: 'every connection for uploads and reads has been in use and none has come back',
   keys: 'the poll for changed keys has failed',
 };
 
-function sentence(stalled: readonly { readonly part: StallingPart; readonly ms: number }[]): string {
-  const parts = stalled.map(({ part, ms }) => `${stallOf[part]} for ${Math.round(ms / 1_000)} s`);
+/** The parts of a process that can stall. */
+export type StallingPart = keyof typeof stallOf;
+
+function sentence(stalled: readonly { readonly part: string; readonly ms: number }[]): string {
+  const parts = stalled.map(
+    ({ part, ms }) => `${stallOf[part as StallingPart]} for ${Math.round(ms / 1_000)} s`,
+  );
   return (
     `Writing has stalled: ${parts.join('; ')}. The database answers, so look there for a session that holds a lock, and ` +
     'end it: docs/runbook.md, "A process is not ready", shows how. If there is none, restart this process.'

@@ -35,9 +35,6 @@ interface Said {
   readonly isBlocked: boolean | null;
 }
 
-/** The parts of a process that can stall. */
-export type StallingPart = 'uploads' | 'interactions' | 'connections' | 'keys';
-
 /**
  * Whether the database is reachable, has a schema that this version works with, and writes succeed. It has its own
  * connection: in the common pool it would wait behind uploads, and a busy pool does not mean that the database is away.
@@ -45,7 +42,7 @@ export type StallingPart = 'uploads' | 'interactions' | 'connections' | 'keys';
  */
 export class Readiness {
   readonly #config: Pick<DatabaseConfig, 'databaseUrl' | 'databasePooler'>;
-  readonly #parts: Readonly<Partial<Record<StallingPart, Stalling>>>;
+  readonly #parts: Readonly<Record<string, Stalling>>;
   /** Cached: the migrations of this program do not change while it runs. */
   #expected: readonly string[] | undefined;
   /** Connected and idle. */
@@ -55,7 +52,7 @@ export class Readiness {
 
   constructor(
     config: Pick<DatabaseConfig, 'databaseUrl' | 'databasePooler'>,
-    parts: Readonly<Partial<Record<StallingPart, Stalling>>> = {},
+    parts: Readonly<Record<string, Stalling>> = {},
   ) {
     this.#config = config;
     this.#parts = parts;
@@ -67,12 +64,12 @@ export class Readiness {
   }
 
   /** The stalled parts, and for how long. Rejects if the database does not answer. */
-  async stalled(): Promise<{ readonly part: StallingPart; readonly ms: number }[]> {
+  async stalled(): Promise<{ readonly part: string; readonly ms: number }[]> {
     const { isBlocked } = await this.#answer();
     // Writes that timed out say nothing about now. If no lock is in the way any more, the next writes will show.
     if (isBlocked === false) for (const watch of this.#givenUp()) watch.forgive();
     return Object.entries(this.#parts)
-      .map(([part, { stalledMs }]) => ({ part: part as StallingPart, ms: stalledMs }))
+      .map(([part, { stalledMs: ms }]) => ({ part, ms }))
       .filter(({ ms }) => ms > limits.stalledMs);
   }
 

@@ -6,8 +6,8 @@ import { limits } from '../../limits.ts';
 import { ArrayWriter } from '../../postgres/binary/array-writer.ts';
 import { type EncodedRows, uuidAt } from '../../postgres/binary/encoded-rows.ts';
 import { UuidSet } from '../../postgres/binary/uuid-set.ts';
-import { perType } from '../../records/tables.ts';
 import { eventTime } from '../../registry/interaction.ts';
+import { perType } from '../../registry/resources.ts';
 import { type Instant, instantOf, readDateTime } from '../../registry/times.ts';
 import {
   sentColumnTypes,

@@ -1,8 +1,8 @@
 import type { EncodedRows } from '../../postgres/binary/encoded-rows.ts';
 import type { Client } from '../../postgres/pool.ts';
 import { beginAgainUnless } from '../../postgres/transactions.ts';
-import { perType, sentRows, tableOf } from '../../records/tables.ts';
-import type { ResourceType } from '../../registry/resources.ts';
+import { sentRows, tableOf } from '../../records/tables.ts';
+import { perType, type ResourceType } from '../../registry/resources.ts';
 
 /**
  * Finds the records that are not stored yet and those that differ from the stored ones. An unchanged row that reached

@@ -1,7 +1,7 @@
 import { type EncodedRows, idAt } from '../../postgres/binary/encoded-rows.ts';
 import type { Client } from '../../postgres/pool.ts';
-import { insertRows, perType, tableOf } from '../../records/tables.ts';
-import type { ResourceType } from '../../registry/resources.ts';
+import { insertRows, tableOf } from '../../records/tables.ts';
+import { perType, type ResourceType } from '../../registry/resources.ts';
 
 /** Inserts the records whose id is not stored yet, and skips the others without locking or logging them. */
 const insert = perType((type) => ({

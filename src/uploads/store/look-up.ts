@@ -1,8 +1,8 @@
 import { limits } from '../../limits.ts';
 import type { Client } from '../../postgres/pool.ts';
 import { queryRow } from '../../postgres/transactions.ts';
-import { exists, perType } from '../../records/tables.ts';
-import { type ResourceType, referencesOf } from '../../registry/resources.ts';
+import { exists } from '../../records/tables.ts';
+import { perType, type ResourceType, referencesOf } from '../../registry/resources.ts';
 
 export interface LookedUp {
   /** For each reference of the type, in the order of `referencesOf`: the missing ids. */

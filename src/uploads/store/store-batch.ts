@@ -8,8 +8,7 @@ import {
 } from '../../postgres/binary/encoded-rows.ts';
 import type { Client } from '../../postgres/pool.ts';
 import { beginAgainUnless } from '../../postgres/transactions.ts';
-import { perType } from '../../records/tables.ts';
-import { type ResourceType, referenceNotFound } from '../../registry/resources.ts';
+import { perType, type ResourceType, referenceNotFound } from '../../registry/resources.ts';
 import { sentReferencesOf, type UploadType } from '../../registry/upload-types.ts';
 import type { FieldProblem } from '../../registry/validate.ts';
 import { created, failed, type Outcome, stale, unchanged, updated } from '../outcome.ts';

@@ -1,8 +1,8 @@
 import type { EncodedRows } from '../../postgres/binary/encoded-rows.ts';
 import type { Client } from '../../postgres/pool.ts';
 import { queryRows } from '../../postgres/transactions.ts';
-import { insertRows, perType, tableOf } from '../../records/tables.ts';
-import type { ResourceType } from '../../registry/resources.ts';
+import { insertRows, tableOf } from '../../records/tables.ts';
+import { perType, type ResourceType } from '../../registry/resources.ts';
 
 /**
  * Overwrites stored records as a whole. A plain `update` would do, but Citus plans only `insert … select` as one task
