@@ -1,3 +1,5 @@
+// uploads/: an upload from its bytes to its answer; the dry run; replay of rejections.
+
 import { randomUUIDv7 } from 'node:crypto';
 import { RequestError } from '../errors.ts';
 import { limits } from '../limits.ts';
@@ -6,8 +8,8 @@ import type { Client, Pool } from '../postgres/pool.ts';
 import { inTransaction } from '../postgres/transactions.ts';
 import type { ResourceType } from '../registry/resources.ts';
 import type { UploadType } from '../registry/upload-types.ts';
-import { batchAnswer, type UploadAnswer } from './answer.ts';
-import { created, type Outcome, stale, unchanged, updated } from './outcome.ts';
+import { batchAnswer, type UploadAnswer } from './answer/answer.ts';
+import { created, type Outcome, stale, unchanged, updated } from './answer/outcome.ts';
 import type { CheckedBatch } from './read/batch-builder.ts';
 import type { Progress } from './store/commit-batch.ts';
 import { compare } from './store/compare.ts';

@@ -24,8 +24,8 @@ import {
   type StoredRejection,
   typesRejected,
 } from '../rejections/rejections.ts';
-import { batchAnswer, type WrittenBatch } from './answer.ts';
-import { notStored, type Outcome, outcomeUnknownOf } from './outcome.ts';
+import { batchAnswer, type WrittenBatch } from './answer/answer.ts';
+import { notStored, type Outcome, outcomeUnknownOf } from './answer/outcome.ts';
 import type { CheckedBatch } from './read/batch-builder.ts';
 import type { UploadChecker } from './read/upload-checker.ts';
 import { enterBatch, waitForTurn } from './store/batch-locks.ts';

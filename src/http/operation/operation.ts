@@ -16,7 +16,7 @@ import type { SharedPool } from '../../postgres/shared-pool.ts';
 import type { Field } from '../../registry/fields.ts';
 import type { Step } from '../../traces/step.ts';
 import type { Traces } from '../../traces/traces.ts';
-import type { LoggedCounts } from '../../uploads/answer.ts';
+import type { LoggedCounts } from '../../uploads/answer/answer.ts';
 import type { UploadChecker } from '../../uploads/read/upload-checker.ts';
 import type { Query } from './query.ts';
 

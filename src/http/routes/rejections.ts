@@ -8,7 +8,7 @@ import {
   rejectionSummary,
 } from '../../rejections/find-rejections.ts';
 import type { RejectionFilter } from '../../rejections/rejections.ts';
-import { overallStatus, sumCounts } from '../../uploads/answer.ts';
+import { overallStatus, sumCounts } from '../../uploads/answer/answer.ts';
 import { type Replayed, replayCursor, replayRejections } from '../../uploads/replay-rejections.ts';
 import { type Call, type Operation, principalOf } from '../operation/operation.ts';
 

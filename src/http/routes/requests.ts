@@ -1,7 +1,7 @@
 import { type Receipt, receiptFilters, receiptFor, receiptPage } from '../../receipts/find-receipts.ts';
 import { uuid } from '../../registry/fields.ts';
-import { batchAnswer } from '../../uploads/answer.ts';
-import { created } from '../../uploads/outcome.ts';
+import { batchAnswer } from '../../uploads/answer/answer.ts';
+import { created } from '../../uploads/answer/outcome.ts';
 import { notFound } from '../description/responses.ts';
 import { type Operation, principalOf } from '../operation/operation.ts';
 

@@ -16,10 +16,10 @@ import {
   sumCounts,
   type UploadAnswer,
   type WrittenBatch,
-} from '../../uploads/answer.ts';
+} from '../../uploads/answer/answer.ts';
+import { created, failed, type Outcome } from '../../uploads/answer/outcome.ts';
 import { dryRun } from '../../uploads/dry-run.ts';
 import { ingestRequest } from '../../uploads/ingest-request.ts';
-import { created, failed, type Outcome } from '../../uploads/outcome.ts';
 import type { CheckedBatch } from '../../uploads/read/batch-builder.ts';
 import type { Progress } from '../../uploads/store/commit-batch.ts';
 import { keyReused } from '../description/responses.ts';

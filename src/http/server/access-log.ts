@@ -2,7 +2,7 @@ import { isIP } from 'node:net';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Config } from '../../config.ts';
 import { limits } from '../../limits.ts';
-import type { LoggedCounts } from '../../uploads/answer.ts';
+import type { LoggedCounts } from '../../uploads/answer/answer.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {

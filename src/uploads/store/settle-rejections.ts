@@ -14,7 +14,7 @@ import { keepFailed, keepMissing, type NewRejections } from '../../rejections/ke
 import { KindList, type Problems } from '../../rejections/kind-list.ts';
 import { countChange, hasAllKinds, storeKinds } from '../../rejections/rejection-kinds.ts';
 import { deleteLocked, type EarlierRejection, lockRejectionsOf } from '../../rejections/rejections.ts';
-import type { Outcome } from '../outcome.ts';
+import type { Outcome } from '../answer/outcome.ts';
 import type { CheckedBatch } from '../read/batch-builder.ts';
 import { idOfRow, type StoredRows } from './store-batch.ts';
 

@@ -11,7 +11,7 @@ import { beginAgainUnless } from '../../postgres/transactions.ts';
 import { perType, type ResourceType, referenceNotFound } from '../../registry/resources.ts';
 import { sentReferencesOf, type UploadType } from '../../registry/upload-types.ts';
 import type { FieldProblem } from '../../registry/validate.ts';
-import { created, failed, type Outcome, stale, unchanged, updated } from '../outcome.ts';
+import { created, failed, type Outcome, stale, unchanged, updated } from '../answer/outcome.ts';
 import type { CheckedBatch } from '../read/batch-builder.ts';
 import { type Compared, compare } from './compare.ts';
 import { insertNew } from './insert-new.ts';

@@ -6,7 +6,7 @@ import { ArrayWriter, viewOf } from '../../postgres/binary/array-writer.ts';
 import { pickRows, uuidsOf } from '../../postgres/binary/encoded-rows.ts';
 import type { Client } from '../../postgres/pool.ts';
 import { uuidV7Words } from '../../registry/uuid-v7.ts';
-import { created, type Outcome } from '../outcome.ts';
+import { created, type Outcome } from '../answer/outcome.ts';
 import type { CheckedBatch } from '../read/batch-builder.ts';
 import { failMissing, type StoredRows } from './store-batch.ts';
 

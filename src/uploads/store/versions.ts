@@ -1,6 +1,6 @@
 import type { IndexedRows } from '../../postgres/binary/encoded-rows.ts';
 import { type ResourceType, resources } from '../../registry/resources.ts';
-import { type Outcome, stale, unchanged, updated } from '../outcome.ts';
+import { type Outcome, stale, unchanged, updated } from '../answer/outcome.ts';
 
 /** One version of a record: a row. */
 export interface Version {

@@ -1,5 +1,5 @@
-import type { UploadType } from '../registry/upload-types.ts';
-import type { FieldProblem } from '../registry/validate.ts';
+import type { UploadType } from '../../registry/upload-types.ts';
+import type { FieldProblem } from '../../registry/validate.ts';
 
 /** Everything that can happen to a record. */
 export type Outcome =

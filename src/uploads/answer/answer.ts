@@ -1,10 +1,10 @@
-// uploads/: an upload from its bytes to its answer; the dry run; replay of rejections.
+// uploads/answer/: what became of a record, and the answer that says it.
 
-import { limits } from '../limits.ts';
-import type { BatchAnswer, BatchStatus, Counts, RecordError } from '../receipts/batch-answer.ts';
-import type { UploadType } from '../registry/upload-types.ts';
-import type { Warning } from '../registry/warnings.ts';
-import type { Problems } from '../rejections/kind-list.ts';
+import { limits } from '../../limits.ts';
+import type { BatchAnswer, BatchStatus, Counts, RecordError } from '../../receipts/batch-answer.ts';
+import type { UploadType } from '../../registry/upload-types.ts';
+import type { Warning } from '../../registry/warnings.ts';
+import type { Problems } from '../../rejections/kind-list.ts';
 import type { BatchProblem, Outcome } from './outcome.ts';
 
 type Problem = Problems[number];
