@@ -43,7 +43,6 @@ export const limits = {
   tracesStopMs: 2_000,
   parameterProblemsMax: 20,
   fileBytesPerWrite: 64 * 1024,
-  referenceTimeoutMs: 30_000,
   retryAfterSeconds: 5,
 
   // JSON

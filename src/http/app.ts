@@ -8,21 +8,19 @@ import type { FastifyBaseLogger, FastifyInstance, FastifyReply, FastifyRequest }
 import type { BytesInFlight, Holding } from '../admission/bytes-in-flight.ts';
 import type { Counted, LimitHeaders } from '../admission/request-limits.ts';
 import type { Config } from '../config.ts';
-import { RequestError } from '../errors.ts';
+import { type ApiName, RequestError } from '../errors.ts';
 import { limits } from '../limits.ts';
 import type { Metrics } from '../metrics/metrics.ts';
 import { type Step, untraced } from '../traces/step.ts';
 import type { Began, RequestTrace, Traces } from '../traces/traces.ts';
-import { describeAdminApi } from './admin/description.ts';
 import { adminOperations } from './admin/operations.ts';
 import type { AdminParts } from './admin/parts.ts';
-import { describeApi } from './description/openapi.ts';
 import { type Admitted, admit, admitOperator, type Seen } from './gate.ts';
 import { isJsonLines, jsonLines } from './operation/accept.ts';
 import { corsHeaders, preflightHeaders } from './operation/browser-keys.ts';
-import type { Answer, JsonSchema, Operation, Parts } from './operation/operation.ts';
+import type { Answer, Operation, Parts } from './operation/operation.ts';
 import { operations } from './operations.ts';
-import { addReference, referencePaths } from './reference/reference.ts';
+import { addReference, referencePaths } from './reference.ts';
 import { beginLine, lineEnder } from './server/access-log.ts';
 import type { Certificate } from './server/certificate.ts';
 import { Connections } from './server/connections.ts';
@@ -49,27 +47,27 @@ declare module 'fastify' {
 
 /** An API to be served: its operations, their dependencies, and who is admitted. */
 interface Api<P> {
+  readonly name: ApiName;
   readonly operations: readonly Operation<P>[];
   readonly parts: P;
-  readonly describe: () => JsonSchema;
   readonly admit: (request: FastifyRequest, seen: Seen) => Promise<Admitted>;
 }
 
 /** The service as a function of its dependencies. The caller listens, handles signals and closes. */
 export async function buildApp(parts: Parts, certificate?: Certificate): Promise<FastifyInstance> {
   return build(parts.config, certificate, {
+    name: 'public',
     operations,
     parts,
-    describe: () => describeApi(operations),
     admit: (request, seen) => admit(request, parts, seen),
   });
 }
 
 export async function buildAdminApp(parts: AdminParts, certificate?: Certificate): Promise<FastifyInstance> {
   return build(parts.config, certificate, {
+    name: 'admin',
     operations: adminOperations,
     parts,
-    describe: () => describeAdminApi(adminOperations),
     admit: (request) => admitOperator(request, parts),
   });
 }
@@ -89,7 +87,7 @@ async function build<P extends BuildParts>(
   // The plugin knows the other compressible types from a table, but not NDJSON.
   await app.register(compress, { customTypes: /^application\/x-ndjson\b/ });
   for (const operation of api.operations) addRoute(app, operation, api.parts);
-  if (config.apiReference) addReference(app, api.describe);
+  if (config.apiReference) addReference(app, api.name);
   const urls = [...api.operations.map(routeOf), ...(config.apiReference ? referencePaths : [])];
   refuseOtherMethods(app, urls, api.operations.filter(({ isForBrowsers }) => isForBrowsers).map(routeOf));
   return app;

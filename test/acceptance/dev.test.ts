@@ -82,6 +82,8 @@ async function startsStopsAndKeeps(
 ): Promise<{ home: string; startedInMs: number }> {
   const first = await startDev(folder, identity);
   expect(JSON.parse(pasteCurl(first)).batches[0].data.counts.created).toBe(1);
+  for (const path of ['/docs/', '/docs/scalar.js', '/openapi.json'])
+    expect((await fetch(first.url + path)).status).toBe(200);
   await ctrlC(first);
   const home = /the data stays in (\S+)\./.exec(first.output)?.[1] ?? '';
   await expectNothingLeft(folder, home);
@@ -128,7 +130,7 @@ describe('npm run dev', () => {
       chmodSync(folder, 0o700);
       const inner = join(folder, 'clone');
       mkdirSync(inner);
-      for (const name of ['src', 'migrations', 'package.json', 'node_modules'])
+      for (const name of ['src', 'scripts', 'migrations', 'package.json', 'node_modules'])
         renameSync(join(folder, name), join(inner, name));
       const { home } = await startsStopsAndKeeps(inner);
       folders.push(home);

@@ -72,7 +72,7 @@ async function stop(server: ChildProcess): Promise<void> {
 it('the package has the program, the migrations, the documents with what they refer to, and nothing else', async () => {
   const others = files.filter(
     (file) =>
-      !/^(dist\/.+\.(js|cdx\.json)|migrations\/\w[\w-]+\.sql|(admin-)?openapi\.json|package\.json|npm-shrinkwrap\.json|docs\/[\w-]+\.(md|svg)|deploy\/.+|(README|CHANGELOG|SECURITY)\.md|LICENSE)$/.test(
+      !/^(dist\/.+\.(js|cdx\.json)|dist\/reference\/(admin|public|scalar)\.(html|js|json|LICENSE)(\.br|\.gz)?|migrations\/\w[\w-]+\.sql|(admin-)?openapi\.json|package\.json|npm-shrinkwrap\.json|docs\/[\w-]+\.(md|svg)|deploy\/.+|(README|CHANGELOG|SECURITY)\.md|LICENSE)$/.test(
         file,
       ),
   );
@@ -87,19 +87,19 @@ it('the package has the program, the migrations, the documents with what they re
 it('an installation has exactly the versions of package-lock.json', () => {
   type Lock = { packages: Record<string, { version: string; dev?: true; link?: true }> };
   const readLock = (file: string): Lock => JSON.parse(readFileSync(file, 'utf8'));
-  const inside = 'node_modules/intake-server/';
-  const installed = Object.entries(readLock(join(app, 'node_modules/.package-lock.json')).packages)
-    .filter(([path]) => `${path}/` !== inside)
-    .map(([path, { version }]) => [path.replace(inside, ''), version]);
+  const idOf = ([path, { version }]: [string, { version: string }]) =>
+    `${path.slice(path.lastIndexOf('node_modules/') + 'node_modules/'.length)}@${version}`;
+  const installed = new Set(
+    Object.entries(readLock(join(app, 'node_modules/.package-lock.json')).packages).map(idOf),
+  );
   const locked = Object.entries(readLock(join(root, 'package-lock.json')).packages).filter(
     ([path, { dev, link }]) => path.startsWith('node_modules/') && !dev && !link,
   );
-  const versions = Object.fromEntries(locked.map(([path, { version }]) => [path, version]));
-  expect(installed.filter(([path = '', version]) => versions[path] !== version)).toEqual([]);
-  const paths = new Set(installed.map(([path]) => path));
-  const { dependencies } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
-  for (const name of Object.keys(dependencies)) expect(paths).toContain(`node_modules/${name}`);
-  expect(paths.size).toBeGreaterThan(100);
+  const { name, version, dependencies } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
+  expect([...installed.difference(new Set([...locked.map(idOf), `${name}@${version}`]))]).toEqual([]);
+  for (const [dependency, wanted] of Object.entries(dependencies))
+    expect(installed).toContain(`${dependency}@${wanted}`);
+  expect(installed.size).toBeGreaterThan(100);
 });
 
 it('shows its help', async () => {
@@ -119,6 +119,8 @@ it('serves on a PostgreSQL that is there, and brings none', async () => {
   const asServer = { DATABASE_URL: servingUrl(databaseUrl) };
   const { server, url } = await start('serve', asServer, /Server listening at (http:[^"]+)/);
   expect((await apiOf(url, key).batch('shops', [shop])).counts).toMatchObject({ created: 1 });
+  for (const path of ['/docs/', '/docs/scalar.js', '/openapi.json'])
+    expect((await fetch(url + path)).status).toBe(200);
   await stop(server);
 }, 240_000);
 
