@@ -179,9 +179,9 @@ export const limits = {
   interactionBodyBytesMax: 64 * 1024,
   interactionsPerStatementMax: 500,
   interactionWritersMax: 3,
-  /** Fewer on Citus: planning costs it more than the rows do, so it gains by larger flushes. */
-  interactionWritersPerWorkerMax: 2,
-  /** Rows in an `insert … values` to a Citus worker. An organisation with more sends arrays. */
+  /** Fewer in a cluster: planning costs it more than the rows do, so it gains by larger flushes. */
+  interactionWritersPerNodeMax: 2,
+  /** Rows in an `insert … values` in a cluster. An organisation with more sends arrays. */
   rowsWrittenOutMax: 24,
   /**
    * A queue of this size is flushed before the end of the event-loop turn: 0.79 of pgbench's rate, against 0.68
@@ -264,9 +264,9 @@ export const limits = {
   // Keys, and what each organisation may take
 
   keyChangesIntervalMs: 2_000,
-  /** How often a Citus coordinator is asked where the shards are. */
+  /** How often the coordinator of a cluster is asked where the shards are. */
   nodesIntervalMs: 2_000,
-  /** How long no connection is tried to a worker that has refused one. */
+  /** How long no connection is tried to a node that has refused one. */
   nodeLeftAloneMs: 10_000,
   /** If polling for key changes has failed for this long, cached keys are no longer trusted. */
   keyChangesUnknownMs: 4_000,
@@ -336,7 +336,7 @@ export const limits = {
   rollUpIntervalMs: 10_000,
   purgeRowsMax: 5_000,
 
-  // A Citus cluster
+  // A cluster
 
   /**
    * The number of shards: enough for 8 to 16 workers. Each has a table of its own for every distributed table and every

@@ -22,7 +22,7 @@ export const settings = {
   databaseConnectionsMax: [
     'DATABASE_CONNECTIONS_MAX',
     wholeNumber(10, 1, 1_000),
-    'connections for uploads and reads, per process, on Citus over all nodes. [Ten more](operating.md#costs) serve the rest, on Citus two to each worker besides',
+    'connections for uploads and reads, per process, in a cluster over all nodes. [Ten more](operating.md#costs) serve the rest, in a cluster another two to each worker',
   ],
   databaseTimeoutMs: [
     'DATABASE_TIMEOUT_MS',

@@ -148,6 +148,13 @@ it('only one folder knows each outside thing', () => {
   expect(users(/^@opentelemetry\//)).toEqual(['traces']);
 });
 
+it('outside the folder of the cluster only the operator and the commands name Citus', () => {
+  const naming = sources.filter(
+    (file) => file.startsWith('src/') && /citus/i.test(readFileSync(resolve(root, file), 'utf8')),
+  );
+  expect(naming.filter((file) => !/^src\/(postgres\/cluster|operator|cli)\//.test(file))).toEqual([]);
+});
+
 it('the acceptance and security tests, and what they use, import nothing of the source', () => {
   const seen = new Set<string>();
   const visit = (file: string) => {

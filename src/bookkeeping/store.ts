@@ -63,7 +63,7 @@ export function storeInTransaction<T>(
 const countColumns = ['organisation_id', 'type', 'records', 'newest_updated', 'last_upload'];
 const changeColumns = ['organisation_id', 'change_id', 'type', 'size', 'ids'];
 
-/** Organisations share statements: on Citus each statement is planned anew. */
+/** Organisations share statements: in a cluster each statement is planned anew. */
 function entriesOf(all: readonly Done[]): Write[] {
   const now = new Date();
   const stored = all.flatMap(({ organisationId, stored: one }) => (one ? { organisationId, ...one } : []));
@@ -115,8 +115,8 @@ function kindEntry(organisationId: string, rejected: KindChanges): Write[] {
 /**
  * Makes a statement for one PostgreSQL that stores new rows of a type and enters them. `storing` is a list of `with`
  * queries, of which `stored` returns the rows' ids as `id`; so does the statement. Only what was stored is entered: if
- * another transaction was first, the caller learns it from the ids, and nothing has to be undone. Not for Citus, which
- * would gather the rows on the coordinator.
+ * another transaction was first, the caller learns it from the ids, and nothing has to be undone. Not for a
+ * cluster, which would gather the rows on one node.
  */
 export function storingStatement(
   name: string,

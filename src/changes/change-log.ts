@@ -25,13 +25,13 @@ export interface LogState {
 export const beforeTomorrow = () => `change_id < '${uuidFloor(Date.now() + 24 * 3_600_000)}'`;
 
 /**
- * The states of several logs in one query. On Citus, if all of them are on one worker, the ids are repeated in the subquery:
- * otherwise it asks every shard, and fails if any worker is away.
+ * The states of several logs in one query. If all of them are on one node of a cluster, the ids are repeated in the subquery:
+ * otherwise it asks every node, and fails if any is away.
  */
 export async function statesOf(
   pool: Pool,
   organisationIds: readonly string[],
-  isOneWorker: boolean,
+  isOneNode: boolean,
 ): Promise<Map<string, Pick<LogState, 'last' | 'hasUnnumbered'>>> {
   const { rows } = await pool.query<{
     organisation_id: string;
@@ -40,7 +40,7 @@ export async function statesOf(
   }>(
     `select t.organisation_id, coalesce(c.last_number, 0) as last,
        exists (select from changes u where u.organisation_id = t.organisation_id and u.number is null
-               ${isOneWorker ? 'and u.organisation_id = any ($1::uuid[])' : ''} and u.${beforeTomorrow()}) as has_unnumbered
+               ${isOneNode ? 'and u.organisation_id = any ($1::uuid[])' : ''} and u.${beforeTomorrow()}) as has_unnumbered
      from tenants t left join change_counters c on c.organisation_id = t.organisation_id
      where t.organisation_id = any ($1::uuid[])`,
     [organisationIds],
@@ -121,7 +121,7 @@ interface Counter {
 /**
  * A standby that took over may lack the last numbers, and gives them again. So numbers of a server that was started at another
  * time than the one before belong to a new epoch, and a reader that has read others under these numbers is detected. The start
- * time also differs after a restore and, on Citus, when the shard has moved. Epochs of which everything is forgotten are left out.
+ * time also differs after a restore and, in a cluster, after a move. Epochs of which everything is forgotten are left out.
  */
 async function beginEpoch(client: Client, organisationId: string, counter: Counter): Promise<void> {
   const { epochs, last_number, forgotten_number, server_now } = counter;
@@ -144,7 +144,7 @@ async function lockAndSelect(
     Promise.all([
       client.query<Counter>({
         name: 'lock change counter',
-        // Citus evaluates functions of a select on the worker that has the row, and those of an update on the coordinator. A crash
+        // A cluster evaluates functions of a select on the node that has the row, and those of an update on the coordinator. A crash
         // must not take back a number that was read: without a new start time, the next numbers would be of the same epoch.
         // The commit of the numbers also flushes the changes, which are earlier in the WAL.
         text: `select last_number, forgotten_number, epochs, server_started,

@@ -14,7 +14,7 @@ interface Waiting {
 
 /**
  * Wakes waiting readers when there are new changes. A process polls for all of them, with one query to each node that has
- * their rows, so that a worker that is away delays only its own readers. LISTEN and NOTIFY would not do: a transaction that
+ * their rows, so that a node that is away delays only its own readers. LISTEN and NOTIFY would not do: a transaction that
  * notifies holds a database-wide lock while it commits.
  */
 export class ChangeWatch {

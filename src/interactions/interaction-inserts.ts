@@ -89,8 +89,8 @@ export function inOrderOfClaims(all: readonly Added[]): Added[] {
 
 const compare = (a: string, b: string) => Number(a > b) - Number(a < b);
 
-/** Claims keys on Citus, in the transaction that stores the interactions; returns those that may be stored. */
-export async function claimAtWorker(client: Client, all: readonly Added[]): Promise<Added[]> {
+/** Claims keys in the transaction that stores the interactions; returns those that may be stored. */
+export async function claimKeys(client: Client, all: readonly Added[]): Promise<Added[]> {
   const keyed = all.flatMap(({ interactions }) => interactions.filter(isKeyed));
   if (keyed.length === 0) return [...all];
   const [, ...results] = await Promise.all([
@@ -105,12 +105,12 @@ export async function claimAtWorker(client: Client, all: readonly Added[]): Prom
 }
 
 /**
- * The interactions of several organisations of a Citus worker, in as few statements as there can be: Citus plans each
+ * The interactions of several organisations of one node, in as few statements as there can be: a cluster plans each
  * statement anew, and a task for each shard. Of four organisations with three interactions each, this takes 1.6 ms of the
- * worker's CPU, one statement for each organisation and table 2.8. An insert that reads arrays takes 1 ms, and is worth it
+ * node's CPU, one statement for each organisation and table 2.8. An insert that reads arrays takes 1 ms, and is worth it
  * for many rows only.
  */
-export function insertsAtWorker(all: readonly Added[]): Write[] {
+export function insertsTogether(all: readonly Added[]): Write[] {
   const isLarge = ({ interactions }: Added) => interactions.length > limits.rowsWrittenOutMax;
   const large = all.filter(isLarge).map(({ organisationId, interactions }) => ({
     statement: insertStatement(organisationId, arraysOf(interactions)),

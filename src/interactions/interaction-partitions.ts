@@ -20,7 +20,7 @@ export async function indexPartitions(pool: Pool, stopping?: AbortSignal): Promi
     isBuilt = await inTransaction(pool, async (client) => {
       await client.query(`set local statement_timeout = ${limits.indexBuildMsMax}`);
       const { rows: own } = await client.query<{ pid: number }>('select pg_backend_pid() as pid');
-      // Without the type it could be either of two functions on Citus.
+      // Without the type it could be either of two functions in a cluster.
       const cancel = () =>
         void pool.query('select pg_cancel_backend($1::integer)', [own[0]?.pid]).catch(() => {});
       if (stopping?.aborted) return false;

@@ -16,10 +16,10 @@ import { itemTypes } from '../registry/interaction.ts';
 import type { Traces } from '../traces/traces.ts';
 import {
   type Added,
-  claimAtWorker,
+  claimKeys,
   doneOf,
   inOrderOfClaims,
-  insertsAtWorker,
+  insertsTogether,
   isKeyed,
   storingStatements,
 } from './interaction-inserts.ts';
@@ -43,8 +43,8 @@ interface Waiting {
 }
 
 /**
- * Queued interactions share statements and a commit; each is answered after the commit. On Citus, those of a commit belong
- * to one worker. There is no batching delay: with a connection free, the queue is flushed at the end of the event-loop
+ * Queued interactions share statements and a commit; each is answered after the commit. In a cluster, those of a commit
+ * belong to one node. There is no batching delay: with a connection free, the queue is flushed at the end of the event-loop
  * turn, or as soon as enough are waiting, so that PostgreSQL works while the rest is read. The writer has its own
  * connections, so that no upload is ahead of it.
  */
@@ -107,13 +107,13 @@ export class InteractionWriter {
   }
 
   #isFree(node: string | undefined): boolean {
-    const max = node === undefined ? limits.interactionWritersMax : limits.interactionWritersPerWorkerMax;
+    const max = node === undefined ? limits.interactionWritersMax : limits.interactionWritersPerNodeMax;
     return (this.#writing.get(node) ?? 0) < max;
   }
 
   /**
    * Takes the organisations of a node that have waited longest, up to the maximum of rows in a transaction. Each commit
-   * goes to one node, so a worker that is away fails only its own, and there is no two-phase commit.
+   * goes to one node, so a node that is away fails only its own, and there is no two-phase commit.
    */
   #writeNext(node: string | undefined): void {
     const groups: Group[] = [];
@@ -187,13 +187,13 @@ export class InteractionWriter {
     }
   }
 
-  /** On Citus nothing is committed until all rows were seen to be written. */
+  /** In a cluster nothing is committed until all rows were seen to be written. */
   #storeOnCluster(node: string | undefined, groups: readonly Group[]): Promise<ReadonlySet<string>> {
     const pool = { connect: () => this.#pools.connect(node) };
     return storeInTransaction(pool, async (client) => {
-      const added = await claimAtWorker(client, await foundOf(client, groups, this.#known));
+      const added = await claimKeys(client, await foundOf(client, groups, this.#known));
       const ids = added.flatMap(({ interactions }) => interactions.map(({ interactionId }) => interactionId));
-      return { result: new Set(ids), done: added.map(doneOf), writes: insertsAtWorker(added) };
+      return { result: new Set(ids), done: added.map(doneOf), writes: insertsTogether(added) };
     });
   }
 

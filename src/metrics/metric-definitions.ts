@@ -59,7 +59,7 @@ export const described = {
   changeStreams: gauge('change_streams', 'Open streams of the change feed.'),
   poolInUse: gauge(
     'pool_connections_in_use',
-    'Connections to PostgreSQL in use, on Citus to all nodes.',
+    'Connections to PostgreSQL in use, in a cluster to all nodes.',
     'pool',
   ),
   poolIdle: gauge('pool_connections_idle', 'Connections to PostgreSQL that are open and free.', 'pool'),
@@ -67,7 +67,7 @@ export const described = {
   poolWaiting: gauge('pool_waiting', 'Requests that wait for a connection.', 'pool'),
   nodeDetours: counter(
     'node_detours_total',
-    'On Citus, requests that went through the coordinator because this process cannot connect to their worker.',
+    'In a cluster, requests that went through the coordinator because this process cannot connect to their worker.',
     'worker',
   ),
   keyLookUps: counter('key_lookups_total', 'Keys asked for, found in the cache or looked up.', 'result'),

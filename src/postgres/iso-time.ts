@@ -5,7 +5,7 @@ export function isoTime(column: string): string {
 
 /**
  * SQL for an instant in ISO 8601, with all its digits. PostgreSQL's text form depends on the time zone and date style
- * of the session, and on Citus that is a worker's session, which our settings do not reach. In JSON a timestamp without
+ * of the session, and in a cluster that is another node's session, which our settings do not reach. In JSON a timestamp without
  * time zone always has this form.
  */
 export function exactTime(column: string): string {

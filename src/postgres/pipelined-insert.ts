@@ -34,7 +34,7 @@ function insertRows(
   return { name, text, values: rows.flat() };
 }
 
-/** Statements for any number of rows, each with a number that Citus plans well. */
+/** Statements for any number of rows, each with a number that a cluster plans well. */
 export function insertsInParts(
   table: string,
   columns: readonly string[],
@@ -49,7 +49,7 @@ export function insertsInParts(
   return writes;
 }
 
-/** By name. Every flush to a Citus worker sends the same few texts, each with hundreds of parameters. */
+/** By name. Every flush to a node of a cluster sends the same few texts, each with hundreds of parameters. */
 const insertTexts = new Map<string, string>();
 
 /** An internal of `pg`: a query writes its messages here, the last of which is a Sync. */

@@ -3,6 +3,7 @@ import type { DatabaseConfig } from '../config.ts';
 import { limits } from '../limits.ts';
 import { clusterOptions, selectCluster } from './cluster/extension.ts';
 import {
+  isLossOfWorker,
   isMoved,
   isWorkerLost,
   isWorkerLostInCommit,
@@ -154,6 +155,11 @@ export function isUnavailable(error: unknown): boolean {
   return /^(Connection terminated|Query read timeout|timeout exceeded|Client has encountered a connection)/.test(
     error.message,
   );
+}
+
+/** The same, but false if only a node of a cluster is away, which has some organisations only. */
+export function isServerAway(error: unknown): boolean {
+  return isUnavailable(error) && !isLossOfWorker(error);
 }
 
 /** True if the error is an answer of PostgreSQL, so it can be reached. */

@@ -50,14 +50,14 @@ export class SharedPool {
   }
 
   /**
-   * The same for statements on the organisation's own rows: on Citus it bypasses the coordinator for the worker that
+   * The same for statements on the organisation's own rows: in a cluster it bypasses the coordinator for the node that
    * has them.
    */
   atOwner(organisationId: string): Pool {
     return this.#poolOf(() => this.#connect(organisationId, this.#pools.ownerOf(organisationId)));
   }
 
-  /** The worker that has the organisation's rows; undefined if unknown, as without Citus. */
+  /** The node that has the organisation's rows; undefined if unknown, as without a cluster. */
   ownerOf(organisationId: string): string | undefined {
     return this.#pools.ownerOf(organisationId);
   }

@@ -28,7 +28,7 @@ export async function countsOf(pool: Pool, organisationId: string): Promise<Type
 
 /**
  * Adds the differences of all organisations to the rolled-up counts. All statements see the same snapshot, so they
- * delete exactly what they have added; no `with`, which Citus would gather on the coordinator. The rows to add and
+ * delete exactly what they have added; no `with`, which a cluster would gather on one node. The rows to add and
  * delete are counted first: a difference that is deleted but not added would be lost for good.
  */
 export async function rollUpCounts(pool: Pool): Promise<void> {

@@ -23,11 +23,11 @@ export function tableOf(type: ResourceType): Table {
 }
 
 /**
- * The start of every statement that writes rows of one organisation. `tenants` is in the `from` so that Citus plans the
- * statement as one task on the node that owns the organisation; without it, or inside a `with`, the rows would travel
+ * The start of every statement that writes rows of one organisation. `tenants` is in the `from` so that a cluster plans
+ * the statement as one task on the node that owns the organisation; without it, or inside a `with`, the rows would travel
  * to the coordinator. Ordering by id prevents deadlocks between uploads of the same records, as long as a transaction
  * writes stored rows in one such statement. No id may occur twice. The last parameter is the time of writing, because
- * Citus allows no `now()` in `do update set`.
+ * a cluster allows no `now()` in `do update set`.
  */
 export function insertRows({ name, id, columns, types }: Table): string {
   return `
@@ -52,8 +52,8 @@ export function sentRows(columns: readonly string[], types: readonly ArrayType[]
 /**
  * Whether an id is stored as a record of the type in the organisation `$1`. `offset 0` keeps PostgreSQL from turning it
  * into a join: one planned while the table was small would hash all of an organisation's rows, even when there are a
- * billion of them. The organisation must be the parameter: with the column of the outer query in its place, Citus asks
- * every shard.
+ * billion of them. The organisation must be the parameter: with the column of the outer query in its place, a cluster
+ * asks every shard.
  */
 export function exists(type: ResourceType, idExpression: string): string {
   const { name, id } = tableOf(type);

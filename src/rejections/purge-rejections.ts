@@ -53,7 +53,7 @@ async function purgeOrganisation(
 
 /**
  * Returns the kind of each removed rejection. `skip locked` waits for no lock, so it cannot deadlock; locked rows go in
- * the next run. One organisation at a time, because Citus locks rows on one node only.
+ * the next run. One organisation at a time, because a cluster locks rows on one node only.
  */
 async function removeSome(client: Client, organisationId: string, oldest: string): Promise<string[]> {
   const { rows } = await client.query<{ kind_id: string }>(

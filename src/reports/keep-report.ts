@@ -2,8 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeTomorrow } from '../changes/change-log.ts';
 import type { Config } from '../config.ts';
 import { limits } from '../limits.ts';
-import { isLossOfWorker } from '../postgres/cluster/worker-errors.ts';
-import { type Client, isUnavailable, type Pool } from '../postgres/pool.ts';
+import { type Client, isServerAway, type Pool } from '../postgres/pool.ts';
 import {
   CommitUnconfirmed,
   inTransaction,
@@ -112,12 +111,12 @@ export class ReportKeeper {
 
 /**
  * Whether the database is away, so that a step of any other organisation would fail as well. A step that took too long or too much
- * memory, or whose Citus worker is away, says nothing about the others.
+ * memory, or whose node of a cluster is away, says nothing about the others.
  */
 function isAway(error: unknown): boolean {
   const { code } = error as { code?: unknown };
   if (error instanceof CommitUnconfirmed) return isAway(error.cause);
-  return isUnavailable(error) && !isLossOfWorker(error) && !/^(57014|55P03|25P0|53|58)/.test(String(code));
+  return isServerAway(error) && !/^(57014|55P03|25P0|53|58)/.test(String(code));
 }
 
 /** Returns a function that tells whether the process is busy: how much CPU it took since the last look, all threads together. */
@@ -164,7 +163,7 @@ export function keepStep(
       pool,
       async (connection) => {
         const client = endingAfter(connection, msMax);
-        // `jit` is set here too: the options of our sessions do not reach those of a pooler or of a Citus worker.
+        // `jit` is set here too: the options of our sessions do not reach those of a pooler or of another node.
         await client.query(`set local work_mem = '${limits.reportSortMemory}'; set local jit = off`);
         const before = await lockProgress(client, organisationId);
         const next = await nextStep(client, organisationId, before, size);

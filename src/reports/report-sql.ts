@@ -16,7 +16,7 @@ export const itemOf = (row: string) => `${row}.item_type || ':' || ${row}.item_i
 
 /**
  * An interaction counts under each of these. The list is constant, because PostgreSQL compiles the expressions of a lateral
- * `values` anew for every row. Citus cannot pass on `case x when y`.
+ * `values` anew for every row. A cluster cannot pass on `case x when y`.
  */
 export const dimensions = (row: string) => `
   cross join (values ('all'), ('item_type'), ('item'), ('platform'), ('country'), ('recommendation')) as k(dimension)

@@ -15,8 +15,8 @@ import { idOfRow, outcomesOf } from './store/store-batch.ts';
 export interface BatchEvents {
   /** Notices when batches stop finishing. */
   readonly stallWatch: StallWatch;
-  /** Whether a Citus worker stores the organisation's records. */
-  readonly isAtWorker: boolean;
+  /** Whether one node of a cluster stores the organisation's records. */
+  readonly isOnOneNode: boolean;
   readonly step: Step;
   readonly onStored: (durationMs: number) => void;
   readonly onError: (error: unknown) => void;
@@ -30,7 +30,7 @@ export async function ingestRequest(
   pool: Pool,
   progress: Progress,
   checkedBatches: readonly CheckedBatch[],
-  { stallWatch, isAtWorker, step, onStored, onError }: BatchEvents,
+  { stallWatch, isOnOneNode, step, onStored, onError }: BatchEvents,
 ): Promise<readonly WrittenBatch[]> {
   const batches: WrittenBatch[] = [];
   let databaseAway = false;
@@ -39,7 +39,7 @@ export async function ingestRequest(
       if (databaseAway) throw new DatabaseAway();
       const startedMs = performance.now();
       const commit = () => commitBatch(pool, progress, at + 1, checked);
-      const affected = isAtWorker ? [] : [progress.organisationId];
+      const affected = isOnOneNode ? [] : [progress.organisationId];
       const attributes = { 'intake.batch': at + 1, 'intake.records': checked.received };
       batches.push(await step('batch', () => stallWatch.run(affected, commit), attributes));
       onStored(performance.now() - startedMs);

@@ -76,7 +76,7 @@ const connectionsPerProcess =
   limits.choreConnectionsMax +
   limits.leaseConnectionsMax +
   1;
-const connectionsPerWorker = connectionsForRequests + limits.interactionWritersPerWorkerMax;
+const connectionsPerWorker = connectionsForRequests + limits.interactionWritersPerNodeMax;
 
 /**
  * With `cpu`, everything takes that many times the CPU of `costs`, as on a machine of another speed. How many interactions

@@ -266,7 +266,7 @@ async function store(
   };
   const stored = await ingestRequest(parts.pool.atOwner(organisationId), progress, batches, {
     stallWatch: parts.uploadsStall,
-    isAtWorker: parts.pool.ownerOf(organisationId) !== undefined,
+    isOnOneNode: parts.pool.ownerOf(organisationId) !== undefined,
     step: call.step,
     onStored: (durationMs) => parts.metrics?.batchStored(durationMs),
     onError: (error) => call.log.error({ err: error }, 'a batch was not stored'),

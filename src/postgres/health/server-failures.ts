@@ -1,6 +1,5 @@
 import { limits } from '../../limits.ts';
-import { isLossOfWorker } from '../cluster/worker-errors.ts';
-import { isLockTimeout, isUnavailable } from '../pool.ts';
+import { isLockTimeout, isServerAway, isUnavailable } from '../pool.ts';
 
 /**
  * Failed writes whose cause is the database server, such as a full disk. One organisation alone is never enough: its data may
@@ -59,5 +58,5 @@ export function serverErrorOf(error: unknown): unknown {
   const { code, message, cause } = error as { code?: unknown; message: string; cause?: unknown };
   if (!isUnavailable(error)) return cause instanceof Error ? serverErrorOf(cause) : undefined;
   const isTimeout = isLockTimeout(error) || /^25P0/.test(String(code)) || /^Query read timeout/.test(message);
-  return isTimeout || isLossOfWorker(error) ? undefined : error;
+  return isServerAway(error) && !isTimeout ? error : undefined;
 }

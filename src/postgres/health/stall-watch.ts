@@ -18,7 +18,7 @@ export class StallWatch implements Stalling {
 
   readonly failures = new ServerFailures();
 
-  /** `organisations` are those whose data is written, unless a Citus worker stores it. */
+  /** `organisations` are those whose data is written, unless one node of a cluster stores it. */
   async run<T>(organisations: readonly string[], work: () => Promise<T>): Promise<T> {
     if (this.#underWay === 0 && !this.hasGivenUp) this.#movedMs = performance.now();
     this.#underWay++;

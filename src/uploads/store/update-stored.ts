@@ -5,8 +5,8 @@ import { insertRows, tableOf } from '../../records/tables.ts';
 import { perType, type ResourceType } from '../../registry/resources.ts';
 
 /**
- * Overwrites stored records as a whole. A plain `update` would do, but Citus plans only `insert … select` as one task
- * on the node that has the rows.
+ * Overwrites stored records as a whole. A plain `update` would do, but a cluster plans only `insert … select` as one
+ * task on the node that has the rows.
  */
 const replace = perType((type) => {
   const table = tableOf(type);
