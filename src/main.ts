@@ -1,8 +1,8 @@
 #!/usr/bin/env node
-import { readFileSync } from 'node:fs';
 import { help, unknownCommand } from './cli/arguments/help.ts';
 import { ConfigError } from './config.ts';
 import { MigrationRefused } from './postgres/schema/migration-checksums.ts';
+import { version } from './version.ts';
 
 /** Each command is a file of its own, loaded only when needed. */
 const commands: Record<string, () => Promise<{ run(args: string[]): Promise<void> }>> = {
@@ -23,7 +23,7 @@ const [name = 'help', ...args] = process.argv.slice(2);
 try {
   const load = Object.hasOwn(commands, name) ? commands[name] : undefined;
   if (['help', '--help', '-h'].includes(name)) showHelp(args[0]);
-  else if (name === '--version') console.log(versionOfPackage());
+  else if (name === '--version') console.log(version());
   else if (!load) throw unknownCommand(name);
   else if (args.includes('--help') || args.includes('-h')) showHelp(name);
   else await (await load()).run(args);
@@ -37,10 +37,6 @@ function showHelp(topic?: string): void {
   const text = help(topic);
   if (text === undefined) throw unknownCommand(topic ?? '');
   console.log(text);
-}
-
-function versionOfPackage(): string {
-  return JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')).version;
 }
 
 function explain(error: unknown): string {

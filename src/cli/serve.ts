@@ -5,7 +5,6 @@ import type { FastifyBaseLogger, FastifyInstance, FastifyListenOptions } from 'f
 import { BytesInFlight } from '../admission/bytes-in-flight.ts';
 import { type AdminConfig, type Config, isLoopback, readConfig } from '../config.ts';
 import { buildAdminApp, buildApp } from '../http/app.ts';
-import { version } from '../http/description/openapi.ts';
 import type { Parts } from '../http/operation/operation.ts';
 import { Certificate, logged } from '../http/server/certificate.ts';
 import { serveMetrics } from '../http/server/metrics-server.ts';
@@ -18,6 +17,7 @@ import { Reachability, type ReachabilityLog } from '../postgres/health/reachabil
 import { Readiness } from '../postgres/health/readiness.ts';
 import { createPool, leavesOutcomeOpen } from '../postgres/pool.ts';
 import type { Traces } from '../traces/traces.ts';
+import { version } from '../version.ts';
 import { commandError, refuseArguments } from './arguments/help.ts';
 import { checkAdminDatabase, checkDatabase } from './database/check-database.ts';
 import { explaining, type Target } from './database/explain-database.ts';

@@ -1,8 +1,8 @@
-import { readFileSync } from 'node:fs';
 import type { ApiName } from '../../errors.ts';
 import type { Field } from '../../registry/fields.ts';
 import { interaction } from '../../registry/interaction.ts';
 import { type ResourceType, resources, resourceTypes } from '../../registry/resources.ts';
+import { version } from '../../version.ts';
 import { jsonLines } from '../operation/accept.ts';
 import type { JsonSchema, Operation } from '../operation/operation.ts';
 import { answerSchemas, pageSchema } from './answers.ts';
@@ -101,11 +101,6 @@ const introduction = `Upload records, up to 5,000 per request, and interactions,
   TypeScript, \`intake.upload('shops', shops)\`. Both cut, retry and report failed records. The examples show both, and
   docs/uploading.md in the repository shows how to install them.
 - **Request ids**: every answer has \`X-Request-Id\`; quote it when you ask for help.`;
-
-export function version(): string {
-  const manifest = readFileSync(new URL('../../../package.json', import.meta.url), 'utf8');
-  return (JSON.parse(manifest) as { version: string }).version;
-}
 
 function recordSchemas(): Record<string, JsonSchema> {
   return Object.fromEntries(
