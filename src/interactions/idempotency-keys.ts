@@ -1,7 +1,7 @@
 import { limits } from '../limits.ts';
 import { insertsInParts, type Write } from '../postgres/pipelined-insert.ts';
 import type { Client, Pool } from '../postgres/pool.ts';
-import { queryRow } from '../postgres/transactions.ts';
+import { queryRow, queryRows } from '../postgres/transactions.ts';
 import type { KeyedInteraction } from './interaction-rows.ts';
 
 export const claimColumns = [
@@ -65,11 +65,12 @@ export async function replaceClaim(
   client: Client,
   { organisationId, claim }: KeyedInteraction,
 ): Promise<void> {
-  await client.query(
-    `update interaction_idempotency_keys set body_sha256 = $3, claimed_at = $4
-     where organisation_id = $1 and idempotency_key = $2`,
-    [organisationId, claim.key, claim.bodySha256, new Date()],
-  );
+  const replace = {
+    text: `update interaction_idempotency_keys set body_sha256 = $3, claimed_at = $4
+           where organisation_id = $1 and idempotency_key = $2`,
+    values: [organisationId, claim.key, claim.bodySha256, new Date()],
+  };
+  await queryRows(client, replace, 1);
 }
 
 /**

@@ -221,6 +221,16 @@ describe('an interaction', () => {
     },
   );
 
+  it('takes over the Idempotency-Key of one that was not stored at the second attempt', async () => {
+    const sent = await newInteraction();
+    const send = (body: object) => api.post('/user-interactions', body, { 'idempotency-key': 'once' });
+    await send({ ...sent, item_id: randomUUID() });
+    await lose(1, 'interaction_idempotency_keys', 'update');
+    const first = await send(sent);
+    expect(first.status).toBe(201);
+    expect((await send(sent)).body).toEqual(first.body);
+  });
+
   it('is never said to be written where every attempt fails', async () => {
     const sent = await newInteraction();
     await lose(always, 'interactions', 'insert');
