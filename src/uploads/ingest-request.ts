@@ -2,7 +2,6 @@ import { randomUUIDv7 } from 'node:crypto';
 import { RequestError } from '../errors.ts';
 import { limits } from '../limits.ts';
 import { freeMemory } from '../postgres/binary/free-memory.ts';
-import type { StallWatch } from '../postgres/health/stall-watch.ts';
 import { isUnavailable, type Pool } from '../postgres/pool.ts';
 import { CommitUnconfirmed } from '../postgres/transactions.ts';
 import type { Step } from '../traces/step.ts';
@@ -14,9 +13,7 @@ import { idOfRow, outcomesOf } from './store/store-batch.ts';
 
 export interface BatchEvents {
   /** Notices when batches stop finishing. */
-  readonly stallWatch: StallWatch;
-  /** Whether one node of a cluster stores the organisation's records. */
-  readonly isOnOneNode: boolean;
+  readonly watch: (commit: () => Promise<WrittenBatch>) => Promise<WrittenBatch>;
   readonly step: Step;
   readonly onStored: (durationMs: number) => void;
   readonly onError: (error: unknown) => void;
@@ -30,7 +27,7 @@ export async function ingestRequest(
   pool: Pool,
   progress: Progress,
   checkedBatches: readonly CheckedBatch[],
-  { stallWatch, isOnOneNode, step, onStored, onError }: BatchEvents,
+  { watch, step, onStored, onError }: BatchEvents,
 ): Promise<readonly WrittenBatch[]> {
   const batches: WrittenBatch[] = [];
   let databaseAway = false;
@@ -39,9 +36,8 @@ export async function ingestRequest(
       if (databaseAway) throw new DatabaseAway();
       const startedMs = performance.now();
       const commit = () => commitBatch(pool, progress, at + 1, checked);
-      const affected = isOnOneNode ? [] : [progress.organisationId];
       const attributes = { 'intake.batch': at + 1, 'intake.records': checked.received };
-      batches.push(await step('batch', () => stallWatch.run(affected, commit), attributes));
+      batches.push(await step('batch', () => watch(commit), attributes));
       onStored(performance.now() - startedMs);
     } catch (error) {
       const isOpen = error instanceof CommitUnconfirmed;

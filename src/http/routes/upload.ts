@@ -264,9 +264,9 @@ async function store(
     isFromBrowser: visitor !== undefined,
     requestId: call.requestId,
   };
+  const affected = parts.pool.ownerOf(organisationId) === undefined ? [organisationId] : [];
   const stored = await ingestRequest(parts.pool.atOwner(organisationId), progress, batches, {
-    stallWatch: parts.uploadsStall,
-    isOnOneNode: parts.pool.ownerOf(organisationId) !== undefined,
+    watch: (commit) => parts.uploadsStall.run(affected, commit),
     step: call.step,
     onStored: (durationMs) => parts.metrics?.batchStored(durationMs),
     onError: (error) => call.log.error({ err: error }, 'a batch was not stored'),
