@@ -1,7 +1,7 @@
 // changes/: the change log, which records the ids that each transaction stored, and the feed that is read from it.
 
 import type { CursorSigner } from '../keys/signed-cursors.ts';
-import { type Field, optional, text } from '../registry/fields.ts';
+import { optionalForm } from '../registry/fields.ts';
 
 /** Where a reader continues: at this change, after `offset` of its ids. */
 export interface Position {
@@ -83,23 +83,14 @@ export class ChangeCursors {
   }
 }
 
-export const changeCursor = {
-  ...optional({
-    ...text(),
-    schema: {
-      type: 'string',
-      pattern: form.source.replaceAll('\\d', '[0-9]').replaceAll('\\w', '0-9A-Za-z_'),
-      description: 'a cursor from this feed or from an export; default is the oldest change kept',
-    },
-  }),
-  read(value) {
-    return typeof value === 'string' && form.test(value) ? value : notACursor;
-  },
-} satisfies Field;
-
 export const notACursor = {
   code: 'invalid_format',
   message:
     "must be a cursor that this organisation got from the change feed or from an export's header Changes-Cursor; " +
     'without one, start again with an export',
 } as const;
+
+export const changeCursor = optionalForm(form, notACursor, {
+  pattern: form.source.replaceAll('\\d', '[0-9]').replaceAll('\\w', '0-9A-Za-z_'),
+  description: 'a cursor from this feed or from an export; default is the oldest change kept',
+});

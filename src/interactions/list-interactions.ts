@@ -5,9 +5,9 @@ import { LineBuffer } from '../records/line-buffer.ts';
 import {
   dateTime,
   type Field,
-  integer,
   oneOf,
   optional,
+  perPage,
   type Scalar,
   text,
   uuid,
@@ -38,11 +38,7 @@ const paging = {
   cursor: uuid({
     description: 'the `next_cursor` of the previous page, or the id of the last interaction received',
   }),
-  limit: integer({
-    minimum: 1,
-    maximum: limits.interactionsPerPageMax,
-    description: `interactions per page, default ${limits.interactionsPerPageDefault}`,
-  }),
+  limit: perPage('interactions', limits.interactionsPerPageMax, limits.interactionsPerPageDefault),
 };
 
 export const interactionFilters: Readonly<Record<string, Field>> = Object.fromEntries(

@@ -84,7 +84,7 @@ export interface NewApiKey {
   readonly organisationId: string;
   readonly keySha256: Buffer;
   readonly permissions: readonly string[];
-  /** Null for an ordinary key. A successor gets the origins of its predecessor: a trigger copies them. */
+  /** Absent or null for an ordinary key. A successor gets the origins of its predecessor: a trigger copies them. */
   readonly browserOrigins?: readonly string[] | null;
   readonly label: string | null;
   readonly expiresAt: Date | null;

@@ -3,6 +3,7 @@ import {
   findListedKey,
   insertApiKey,
   type ListedKey,
+  type NewApiKey,
   revokeApiKey,
 } from '../keys/api-keys.ts';
 import { hashKey, makeKey } from '../keys/key-format.ts';
@@ -88,14 +89,7 @@ function actsOf(old: Organisation, changed: Organisation): [act: string, details
   return acts;
 }
 
-export interface KeyWanted {
-  readonly organisationId: string;
-  readonly permissions: readonly string[];
-  /** Absent or null for an ordinary key. */
-  readonly browserOrigins?: readonly string[] | null;
-  readonly label: string | null;
-  readonly expiresAt: Date | null;
-}
+export type KeyWanted = Omit<NewApiKey, 'keyId' | 'keySha256' | 'createdBy' | 'successorOf'>;
 
 /** Makes a key and stores its hash. The key is returned only here. */
 export async function issueKey(pool: Pool, by: Operator, wanted: KeyWanted): Promise<IssuedKey> {

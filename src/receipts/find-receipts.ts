@@ -5,10 +5,10 @@ import type { Pool } from '../postgres/pool.ts';
 import {
   dateTime,
   type Field,
-  integer,
   isUuid,
   oneOf,
   optional,
+  perPage,
   type Scalar,
   text,
   uuid,
@@ -19,17 +19,8 @@ import type { BatchAnswer, Counts } from './batch-answer.ts';
 import { answerOf, findReceipt, receiptTable, type StoredReceipt } from './receipts.ts';
 
 /** A receipt without its batches. */
-export interface ReceiptSummary {
-  readonly request_id: string;
-  readonly operation: 'upload' | 'replay';
-  readonly type: string | null;
-  readonly status: number;
+export interface ReceiptSummary extends Omit<StoredReceipt, keyof Counts | 'batches'> {
   readonly received: string;
-  readonly key_id: string;
-  readonly idempotency_key: string | null;
-  readonly body_bytes: number;
-  readonly duration_ms: number;
-  readonly batch_count: number;
   readonly complete: boolean;
   /** Numbers of the batches that are not stored: rolled back, never begun, or still to come. */
   readonly missing_batches: readonly number[];
@@ -92,13 +83,7 @@ export const receiptFilters: Readonly<Record<string, Field>> = {
   from: optional(dateTime({ description: 'only those received at this time or later' })),
   to: optional(dateTime({ description: 'only those received before this time' })),
   cursor: optional(uuid({ description: 'the `next_cursor` of the previous page' })),
-  limit: optional(
-    integer({
-      minimum: 1,
-      maximum: limits.receiptsPerPageMax,
-      description: `receipts per page, default ${limits.receiptsPerPageDefault}`,
-    }),
-  ),
+  limit: optional(perPage('receipts', limits.receiptsPerPageMax, limits.receiptsPerPageDefault)),
 };
 
 export interface ReceiptPage {

@@ -296,20 +296,20 @@ function describeRange({ minimum, exclusiveMinimum, maximum }: Range): string {
   return bounds.flat().join(' and ') || 'a number';
 }
 
-/** A whole number in digits, as in a query parameter. */
-export function integer(options: { minimum: number; maximum: number } & Description) {
-  const { minimum, maximum } = options;
+/** How many are wanted on a page: a whole number in digits, as in a query parameter. */
+export function perPage(what: string, maximum: number, fallback: number) {
   const outOfRange: Problem = {
     code: 'out_of_range',
-    message: `must be a whole number from ${minimum} to ${maximum}`,
+    message: `must be a whole number from 1 to ${maximum}`,
   };
+  const description = `${what} per page, default ${fallback}`;
   return {
-    schema: { type: 'integer', ...options } as Schema<number>,
+    schema: { type: 'integer', minimum: 1, maximum, description } as Schema<number>,
     column: 'numeric',
     required: true,
     read(value) {
       const read = typeof value === 'string' && /^\d{1,9}$/.test(value) ? Number(value) : Number.NaN;
-      return read >= minimum && read <= maximum ? read : outOfRange;
+      return read >= 1 && read <= maximum ? read : outOfRange;
     },
   } satisfies Field;
 }
@@ -374,4 +374,12 @@ function readOptional({ read }: Field): Field['read'] {
   if (!isProblem(ofEmpty)) return read;
   const empty: Problem = { code: ofEmpty.code, message: 'is empty; send null or leave the field out' };
   return (value) => (value === '' ? empty : read(value));
+}
+
+/** An optional text of a form that is published, with a problem of its own for every other, the empty text included. */
+export function optionalForm(form: RegExp, problem: Problem, schema: Description & Partial<Schema<string>>) {
+  return {
+    ...optional({ ...text(), schema: { type: 'string', pattern: form.source, ...schema } as Schema<string> }),
+    read: (value) => (typeof value === 'string' && form.test(value) ? value : problem),
+  } satisfies Field;
 }

@@ -6,9 +6,9 @@ import type { Pool } from '../postgres/pool.ts';
 import { beginAgainUnless } from '../postgres/transactions.ts';
 import {
   type Field,
-  integer,
   oneOf,
   optional,
+  perPage,
   problemCodes,
   type Scalar,
   text,
@@ -44,13 +44,7 @@ export const rejectionFilters = {
 
 export const rejectionPaging = {
   cursor: optional(uuid({ description: 'the `next_cursor` of the previous page' })),
-  limit: optional(
-    integer({
-      minimum: 1,
-      maximum: limits.rejectionsPerPageMax,
-      description: `rejections per page, default ${limits.rejectionsPerPageDefault}`,
-    }),
-  ),
+  limit: optional(perPage('rejections', limits.rejectionsPerPageMax, limits.rejectionsPerPageDefault)),
 } satisfies Record<string, Field>;
 
 /** A page as JSON. Records are inserted as the text that was kept: parsing and serialising could change them. */

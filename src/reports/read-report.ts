@@ -3,7 +3,7 @@ import type { CursorSigner } from '../keys/signed-cursors.ts';
 import { limits } from '../limits.ts';
 import type { Client, Pool } from '../postgres/pool.ts';
 import { inTransaction } from '../postgres/transactions.ts';
-import { date, type Field, integer, oneOf, optional, type Scalar, text } from '../registry/fields.ts';
+import { date, type Field, oneOf, optional, perPage, type Scalar, text } from '../registry/fields.ts';
 import { asOf } from './as-of.ts';
 import {
   correlation,
@@ -28,13 +28,7 @@ export const reportParameters: Readonly<Record<string, Field>> = {
   window: optional(oneOf(windowNames, { description: 'for how long a touch is credited, default 24h' })),
   group_by: optional(oneOf(groupings, { description: 'default day' })),
   cursor: optional(text({ description: 'the `next_cursor` of the previous page, with the same `group_by`' })),
-  limit: optional(
-    integer({
-      minimum: 1,
-      maximum: limits.reportGroupsPerPageMax,
-      description: `groups per page, default ${limits.reportGroupsPerPageDefault}`,
-    }),
-  ),
+  limit: optional(perPage('groups', limits.reportGroupsPerPageMax, limits.reportGroupsPerPageDefault)),
 };
 
 interface Asked {

@@ -6,7 +6,7 @@ import type { CursorSigner } from '../keys/signed-cursors.ts';
 import { limits } from '../limits.ts';
 import { type Client, isUnavailable, type Pool } from '../postgres/pool.ts';
 import { CommitUnconfirmed } from '../postgres/transactions.ts';
-import { type Field, optional, text } from '../registry/fields.ts';
+import { optionalForm } from '../registry/fields.ts';
 import { sentReferencesOf, type UploadType, uploadTypes } from '../registry/upload-types.ts';
 import { firstUuid } from '../registry/uuid-v7.ts';
 import { countRejections } from '../rejections/find-rejections.ts';
@@ -66,25 +66,15 @@ const form = new RegExp(
   `^((?:${uploadTypes.join('|')})\\.[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\\.([0-9A-Za-z_-]{22})$`,
 );
 
-export const replayCursor = {
-  ...optional({
-    ...text(),
-    schema: {
-      type: 'string',
-      pattern: form.source,
-      description: 'the `next_cursor` of the replay before: what that one tried is passed over',
-    },
-  }),
-  read(value) {
-    return typeof value === 'string' && form.test(value) ? value : notACursor;
-  },
-} satisfies Field;
-
 const notACursor = {
   code: 'invalid_format',
   message:
     'must be the `next_cursor` of the answer to a replay; leave it out to begin with the oldest rejection',
 } as const;
+
+export const replayCursor = optionalForm(form, notACursor, {
+  description: 'the `next_cursor` of the replay before: what that one tried is passed over',
+});
 
 interface Place {
   readonly type: UploadType;

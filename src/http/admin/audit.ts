@@ -1,6 +1,7 @@
 import type { CursorSigner } from '../../keys/signed-cursors.ts';
 import { type AuditEntry, listAuditEntries } from '../../operator/audit-log.ts';
 import { optional } from '../../registry/fields.ts';
+import { onePage } from '../description/responses.ts';
 import type { Operation } from '../operation/operation.ts';
 import { invalid } from './body.ts';
 import { organisationNamed, pageOf, pageQuery, slugField } from './fields.ts';
@@ -29,11 +30,7 @@ const list: Operation<AdminParts> = {
   permission: null,
   query: { organisation: optional(slugField), ...pageQuery },
   answers: {
-    200: {
-      description: 'One page.',
-      schema: { $ref: '#/components/schemas/AuditPage' },
-      example: { entries: [example], next_cursor: null },
-    },
+    200: onePage('AuditPage', { entries: [example], next_cursor: null }),
   },
   async handle(call, { pool, cursors }) {
     const { organisation: slug, cursor } = call.query as { organisation?: string; cursor?: string };

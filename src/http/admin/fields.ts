@@ -3,7 +3,7 @@ import type { Operator } from '../../operator/audited-actions.ts';
 import { findOrganisation, type Organisation } from '../../operator/organisations.ts';
 import { slugProblem, slugSchema } from '../../operator/rules.ts';
 import type { Pool } from '../../postgres/pool.ts';
-import { type Field, integer, isProblem, optional, text } from '../../registry/fields.ts';
+import { type Field, isProblem, optional, perPage, text } from '../../registry/fields.ts';
 import type { Call, DescribedAnswer } from '../operation/operation.ts';
 import { type BodyField, invalid, refuse } from './body.ts';
 
@@ -73,13 +73,7 @@ export function orNull<T>({ schema, read }: BodyField<T>): BodyField<T | null> {
 }
 
 export const pageQuery = {
-  limit: optional(
-    integer({
-      minimum: 1,
-      maximum: limits.listedPerPageMax,
-      description: 'entries per page, default 100',
-    }),
-  ),
+  limit: optional(perPage('entries', limits.listedPerPageMax, limits.listedPerPageDefault)),
   cursor: optional(text({ codePointsMax: 63, description: 'the `next_cursor` of the previous page' })),
 };
 

@@ -13,7 +13,7 @@ import {
 } from '../../operator/rules.ts';
 import { dateTime, flag, optional } from '../../registry/fields.ts';
 import { readDateTime, unixMsOf } from '../../registry/times.ts';
-import { notFound } from '../description/responses.ts';
+import { notFound, onePage } from '../description/responses.ts';
 import type { Call, Operation } from '../operation/operation.ts';
 import { type BodyField, bodySchema, invalid, readFields, refuse } from './body.ts';
 import {
@@ -179,11 +179,7 @@ const list: Operation<AdminParts> = {
     ...pageQuery,
   },
   answers: {
-    200: {
-      description: 'One page.',
-      schema: { $ref: '#/components/schemas/KeyPage' },
-      example: { keys: [listedExample], next_cursor: null },
-    },
+    200: onePage('KeyPage', { keys: [listedExample], next_cursor: null }),
   },
   async handle(call, { pool }) {
     const { organisation: slug, expires_before, unused } = call.query as KeyQuery;

@@ -6,7 +6,7 @@ import {
 } from '../../operator/audited-actions.ts';
 import { findOrganisation, listOrganisations, type Organisation } from '../../operator/organisations.ts';
 import { organisationLimits, organisationName, slugProblem, slugSchema } from '../../operator/rules.ts';
-import { notFound } from '../description/responses.ts';
+import { notFound, onePage } from '../description/responses.ts';
 import type { Call, Operation } from '../operation/operation.ts';
 import { type BodyField, bodySchema, readFields, refuse } from './body.ts';
 import {
@@ -80,11 +80,7 @@ const list: Operation<AdminParts> = {
   permission: null,
   query: pageQuery,
   answers: {
-    200: {
-      description: 'One page.',
-      schema: { $ref: '#/components/schemas/OrganisationPage' },
-      example: { organisations: [example], next_cursor: null },
-    },
+    200: onePage('OrganisationPage', { organisations: [example], next_cursor: null }),
   },
   async handle(call, { pool }) {
     const read = (after: string | null, count: number) => listOrganisations(pool, after, count);

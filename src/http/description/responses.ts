@@ -52,6 +52,10 @@ function refTo(kind: 'headers' | 'responses' | 'schemas', name: string): JsonSch
 
 const error = refTo('schemas', 'Error');
 
+export function onePage(schemaName: string, example: unknown): DescribedAnswer {
+  return { description: 'One page.', schema: refTo('schemas', schemaName), example };
+}
+
 export const notFound: DescribedAnswer = {
   sharedAs: 'NotFound',
   description: 'There is nothing with this id.',

@@ -18,7 +18,7 @@ import { inOneWrite } from '../../postgres/corked-write.ts';
 import { type Client, isUnavailable, type Pool } from '../../postgres/pool.ts';
 import { allOf, retryConflicts } from '../../postgres/transactions.ts';
 import { charactersMax, takeRecords } from '../../records/read-records.ts';
-import { type Field, integer, optional, text } from '../../registry/fields.ts';
+import { optional, optionalForm, perPage } from '../../registry/fields.ts';
 import { perType, type ResourceType } from '../../registry/resources.ts';
 import { sentFields, type UploadType, uploadTypes } from '../../registry/upload-types.ts';
 import { storedExample } from '../description/stored-records.ts';
@@ -29,33 +29,16 @@ import { type Call, type Operation, type Parts, principalOf } from '../operation
 const someTypes = `(?:${uploadTypes.join('|')})`;
 const listedTypes = new RegExp(`^${someTypes}(?:,${someTypes})*$`);
 
-const types = {
-  ...optional({
-    ...text(),
-    schema: {
-      type: 'string',
-      pattern: listedTypes.source,
-      examples: ['shops,transactions'],
-      description: 'only changes of these types, separated by commas; default is all',
-    },
-  }),
-  read(value) {
-    return typeof value === 'string' && listedTypes.test(value)
-      ? value
-      : {
-          code: 'invalid_value',
-          message: `must be types separated by commas; the types are ${uploadTypes.join(', ')}`,
-        };
-  },
-} satisfies Field;
+const notTypes = {
+  code: 'invalid_value',
+  message: `must be types separated by commas; the types are ${uploadTypes.join(', ')}`,
+} as const;
+const types = optionalForm(listedTypes, notTypes, {
+  examples: ['shops,transactions'],
+  description: 'only changes of these types, separated by commas; default is all',
+});
 
-const limit = optional(
-  integer({
-    minimum: 1,
-    maximum: limits.changesPerPageMax,
-    description: `changes per page, default ${limits.changesPerPageDefault}`,
-  }),
-);
+const limit = optional(perPage('changes', limits.changesPerPageMax, limits.changesPerPageDefault));
 
 export const changesOperation: Operation = {
   id: 'list-changes',

@@ -3,7 +3,7 @@ import { freshCursor } from '../../changes/change-log.ts';
 import { RequestError } from '../../errors.ts';
 import { limits } from '../../limits.ts';
 import { findRecord, type RecordsAsked, readLines, readPage } from '../../records/read-records.ts';
-import { dateTime, type Field, flag, integer, isUuid, optional, uuid } from '../../registry/fields.ts';
+import { dateTime, type Field, flag, isUuid, optional, perPage, uuid } from '../../registry/fields.ts';
 import {
   idFieldOf,
   type ResourceType,
@@ -98,11 +98,7 @@ function filtersOf(type: ResourceType): Readonly<Record<string, Field>> {
     cursor: uuid({
       description: 'the `next_cursor` of the previous page, or the id of the last record received',
     }),
-    limit: integer({
-      minimum: 1,
-      maximum: limits.recordsPerPageMax,
-      description: `records per page, default ${limits.recordsPerPageDefault}`,
-    }),
+    limit: perPage('records', limits.recordsPerPageMax, limits.recordsPerPageDefault),
   };
   return Object.fromEntries(Object.entries(filters).map(([name, field]) => [name, optional(field)]));
 }

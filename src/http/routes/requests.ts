@@ -2,7 +2,7 @@ import { type Receipt, receiptFilters, receiptFor, receiptPage } from '../../rec
 import { uuid } from '../../registry/fields.ts';
 import { batchAnswer } from '../../uploads/answer/answer.ts';
 import { created } from '../../uploads/answer/outcome.ts';
-import { notFound } from '../description/responses.ts';
+import { notFound, onePage } from '../description/responses.ts';
 import { type Operation, principalOf } from '../operation/operation.ts';
 
 const tag = 'Receipts';
@@ -76,11 +76,7 @@ const list: Operation = {
   permission: 'data:read',
   query: receiptFilters,
   answers: {
-    200: {
-      description: 'One page.',
-      schema: { $ref: '#/components/schemas/ReceiptPage' },
-      example: { requests: [summary], next_cursor: null },
-    },
+    200: onePage('ReceiptPage', { requests: [summary], next_cursor: null }),
   },
   async handle(call, { pool }) {
     const { organisationId } = principalOf(call);

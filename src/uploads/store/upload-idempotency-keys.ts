@@ -44,25 +44,21 @@ export async function claimForUpload(client: Client, claim: UploadClaim): Promis
   return rowCount === 1;
 }
 
+type HeldClaim = Omit<UploadClaim, 'requestId' | 'now'>;
+
 /** The request that holds a key, if there is one and it has not expired. */
-export async function holderOf(
-  client: Client,
-  claim: Omit<UploadClaim, 'requestId' | 'now'>,
-): Promise<UploadHolder | undefined> {
+export async function holderOf(client: Client, claim: HeldClaim): Promise<UploadHolder | undefined> {
   return readHolder(client, claim, 'holder of an idempotency key', '');
 }
 
 /** The same, and locks the key: a concurrent retry of the same batch waits until we have committed. */
-export async function lockHolder(
-  client: Client,
-  claim: Omit<UploadClaim, 'requestId' | 'now'>,
-): Promise<UploadHolder | undefined> {
+export async function lockHolder(client: Client, claim: HeldClaim): Promise<UploadHolder | undefined> {
   return readHolder(client, claim, 'lock idempotency key of an upload', 'for update');
 }
 
 async function readHolder(
   client: Client,
-  claim: Omit<UploadClaim, 'requestId' | 'now'>,
+  claim: HeldClaim,
   name: string,
   lock: string,
 ): Promise<UploadHolder | undefined> {

@@ -1,5 +1,5 @@
 import type { UploadType } from '../../generated/resources.ts';
-import type { PlanOptions, Problem } from '../columns/plan-columns.ts';
+import type { ColumnPlan, PlanOptions, Problem } from '../columns/plan-columns.ts';
 import type { FileFormat } from '../find-files.ts';
 
 export interface FileRecord {
@@ -24,6 +24,16 @@ export interface FileFailure {
 export interface FileChunk {
   readonly records: readonly FileRecord[];
   readonly failures: readonly FileFailure[];
+}
+
+/** A file with columns that is not a text. */
+export interface OpenedTable {
+  readonly bytes: number;
+  bytesRead(): number;
+  readonly header: readonly string[];
+  readonly plan: ColumnPlan;
+  chunks(): AsyncGenerator<FileChunk>;
+  close(): Promise<void>;
 }
 
 export interface OpenedFile {

@@ -4,26 +4,17 @@ import type { UploadType } from '../../generated/resources.ts';
 import { type ColumnPlan, convertRow, keysOf, planColumns } from '../columns/plan-columns.ts';
 import { FileError } from '../file-error.ts';
 import { sizeOf } from './open-text.ts';
-import type { FileChunk, FileFailure, FileOptions, FileRecord } from './opened-file.ts';
+import type { FileChunk, FileFailure, FileOptions, FileRecord, OpenedTable } from './opened-file.ts';
 import { ParquetColumn, readRange, scaleOf } from './parquet-column.ts';
 
 const rowsPerChunk = 500;
-
-export interface OpenedParquet {
-  readonly bytes: number;
-  bytesRead(): number;
-  readonly header: readonly string[];
-  readonly plan: ColumnPlan;
-  chunks(): AsyncGenerator<FileChunk>;
-  close(): Promise<void>;
-}
 
 /** Reads and checks the schema; `chunks` reads the rows, from ranges of the file. */
 export async function openParquet(
   path: string,
   type: UploadType,
   options: FileOptions,
-): Promise<OpenedParquet> {
+): Promise<OpenedTable> {
   const bytes = await sizeOf(path);
   const handle = await open(path);
   try {

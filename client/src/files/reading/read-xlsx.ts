@@ -3,7 +3,7 @@ import type { UploadType } from '../../generated/resources.ts';
 import { type ColumnPlan, convertRow, keysOf, planColumns } from '../columns/plan-columns.ts';
 import { FileError } from '../file-error.ts';
 import { sizeOf } from './open-text.ts';
-import type { FileChunk, FileFailure, FileOptions, FileRecord } from './opened-file.ts';
+import type { FileFailure, FileOptions, FileRecord, OpenedTable } from './opened-file.ts';
 
 const rowsPerChunk = 500;
 /** A sheet is read whole: this many bytes hold some 200,000 rows, which take 600 MB of memory. */
@@ -11,17 +11,8 @@ const bytesMax = 10 * 1_048_576;
 
 type Row = readonly unknown[];
 
-export interface OpenedXlsx {
-  readonly bytes: number;
-  bytesRead(): number;
-  readonly header: readonly string[];
-  readonly plan: ColumnPlan;
-  chunks(): AsyncGenerator<FileChunk>;
-  close(): Promise<void>;
-}
-
 /** Reads the first sheet, whose first row that is not empty is the header. */
-export async function openXlsx(path: string, type: UploadType, options: FileOptions): Promise<OpenedXlsx> {
+export async function openXlsx(path: string, type: UploadType, options: FileOptions): Promise<OpenedTable> {
   const bytes = await sizeOf(path);
   if (bytes > bytesMax)
     throw new FileError(
