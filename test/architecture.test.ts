@@ -128,7 +128,7 @@ it('only bookkeeping writes what a stored change owes, and nobody stores past it
     capabilities.filter((file) => /\b(inTransaction|inOneTransaction)\(/.test(textOf(file))).toSorted(),
   ).toEqual(['src/interactions/interaction-partitions.ts', 'src/uploads/dry-run.ts']);
   expect(capabilities.filter((file) => /\binOneExchange\(/.test(textOf(file)))).toEqual([
-    'src/interactions/interaction-writer.ts',
+    'src/interactions/interaction-inserts.ts',
   ]);
 });
 

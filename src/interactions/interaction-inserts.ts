@@ -1,8 +1,11 @@
-import { type Done, noRejections, storingStatement } from '../bookkeeping/store.ts';
+import { type Done, noRejections, storeInTransaction, storingStatement } from '../bookkeeping/store.ts';
 import { limits } from '../limits.ts';
 import { binaryArray } from '../postgres/binary/array-writer.ts';
-import type { Statement, Write } from '../postgres/pipelined-insert.ts';
-import type { Client } from '../postgres/pool.ts';
+import type { NodePools } from '../postgres/cluster/node-pools.ts';
+import { inOneExchange, type Statement, type Write } from '../postgres/pipelined-insert.ts';
+import { type Client, leavesOutcomeOpen } from '../postgres/pool.ts';
+import { CommitUnconfirmed } from '../postgres/transactions.ts';
+import { itemTypes } from '../registry/interaction.ts';
 import { claimColumns, claimsInParts, unlessClaimed } from './idempotency-keys.ts';
 import {
   arraysOf,
@@ -13,11 +16,75 @@ import {
   type NewInteraction,
   writtenOut,
 } from './interaction-rows.ts';
+import type { KnownIds } from './known-ids.ts';
+import { isMissing, missingAmong, referencedBy } from './look-up-references.ts';
 
 /** Interactions of one organisation that are to be written. */
-export interface Added {
+interface Added {
   readonly organisationId: string;
   readonly interactions: readonly NewInteraction[];
+}
+
+/**
+ * Stores the interactions whose references exist and whose keys are free, in one commit; returns their ids.
+ * `known` is asked when there is a connection: until then the ids may have been forgotten.
+ */
+export async function storeInteractions(
+  pools: NodePools,
+  node: string | undefined,
+  all: readonly Added[],
+  known: () => KnownIds,
+): Promise<ReadonlySet<string>> {
+  const found = (client: Client) => foundOf(client, all, known());
+  const isCluster = node !== undefined || (await pools.isCluster());
+  if (!isCluster) return storeInOneExchange(await pools.connect(undefined), found);
+  // In a cluster nothing is committed until all rows were seen to be written.
+  return storeInTransaction({ connect: () => pools.connect(node) }, async (client) => {
+    const added = await claimKeys(client, await found(client));
+    const ids = added.flatMap(({ interactions }) => interactions.map(({ interactionId }) => interactionId));
+    return { result: new Set(ids), done: added.map(doneOf), writes: insertsTogether(added) };
+  });
+}
+
+async function storeInOneExchange(
+  client: Client,
+  found: (client: Client) => Promise<Added[]>,
+): Promise<ReadonlySet<string>> {
+  // Once the statements are sent, only their answer shows whether they were committed.
+  let isOnItsWay = false;
+  try {
+    const statements = storingStatements(await found(client));
+    isOnItsWay = statements.length > 0;
+    const results = await inOneExchange(client, statements);
+    client.release();
+    return new Set(results.flatMap(({ rows }) => rows.map(({ id }: { id?: string }) => id ?? '')));
+  } catch (error) {
+    client.release(true);
+    throw isOnItsWay && leavesOutcomeOpen(error) ? new CommitUnconfirmed(error) : error;
+  }
+}
+
+/** The interactions whose references exist. PostgreSQL is asked only about references that are not known to exist. */
+async function foundOf(client: Client, all: readonly Added[], known: KnownIds): Promise<Added[]> {
+  const found = await Promise.all(
+    all.map(async ({ organisationId, interactions }) => {
+      const asked = interactions.filter((added) => !isKnown(known, added));
+      if (asked.length === 0) return { organisationId, interactions };
+      const missing = await missingAmong(client, organisationId, referencedBy(asked), known);
+      return { organisationId, interactions: interactions.filter((added) => !isMissing(added, missing)) };
+    }),
+  );
+  return inOrderOfClaims(found);
+}
+
+function isKnown(
+  knownIds: KnownIds,
+  { organisationId, itemType, itemId, studentId }: NewInteraction,
+): boolean {
+  return (
+    knownIds.has(organisationId, itemTypes[itemType], itemId) &&
+    (studentId === null || knownIds.has(organisationId, 'customers', studentId))
+  );
 }
 
 const arrays = arraysOf([]).length;
@@ -50,7 +117,7 @@ const boundWait: Statement = {
 };
 
 /** The statements that write interactions on one PostgreSQL; each returns the ids that it wrote. */
-export function storingStatements(all: readonly Added[]): Statement[] {
+function storingStatements(all: readonly Added[]): Statement[] {
   const statements = all.flatMap(({ organisationId, interactions }) => {
     const plain = interactions.filter(({ claim }) => !claim);
     const keyed = interactions.filter(isKeyed);
@@ -76,7 +143,7 @@ export function isKeyed(added: NewInteraction): added is KeyedInteraction {
 }
 
 /** In one order for all processes, so that two that claim the same keys cannot deadlock; without empty ones. */
-export function inOrderOfClaims(all: readonly Added[]): Added[] {
+function inOrderOfClaims(all: readonly Added[]): Added[] {
   const keyOf = ({ claim }: NewInteraction) => claim?.key ?? '';
   return all
     .filter(({ interactions }) => interactions.length > 0)
@@ -90,7 +157,7 @@ export function inOrderOfClaims(all: readonly Added[]): Added[] {
 const compare = (a: string, b: string) => Number(a > b) - Number(a < b);
 
 /** Claims keys in the transaction that stores the interactions; returns those that may be stored. */
-export async function claimKeys(client: Client, all: readonly Added[]): Promise<Added[]> {
+async function claimKeys(client: Client, all: readonly Added[]): Promise<Added[]> {
   const keyed = all.flatMap(({ interactions }) => interactions.filter(isKeyed));
   if (keyed.length === 0) return [...all];
   const [, ...results] = await Promise.all([
@@ -110,7 +177,7 @@ export async function claimKeys(client: Client, all: readonly Added[]): Promise<
  * node's CPU, one statement for each organisation and table 2.8. An insert that reads arrays takes 1 ms, and is worth it
  * for many rows only.
  */
-export function insertsTogether(all: readonly Added[]): Write[] {
+function insertsTogether(all: readonly Added[]): Write[] {
   const isLarge = ({ interactions }: Added) => interactions.length > limits.rowsWrittenOutMax;
   const large = all.filter(isLarge).map(({ organisationId, interactions }) => ({
     statement: insertStatement(organisationId, arraysOf(interactions)),

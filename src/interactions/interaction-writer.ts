@@ -1,31 +1,13 @@
-import { storeInTransaction } from '../bookkeeping/store.ts';
 import { RequestError } from '../errors.ts';
 import { limits } from '../limits.ts';
 import type { NodePools } from '../postgres/cluster/node-pools.ts';
 import { StallWatch } from '../postgres/health/stall-watch.ts';
-import { inOneExchange } from '../postgres/pipelined-insert.ts';
-import {
-  type Client,
-  isLockNotAcquired,
-  isLockTimeout,
-  isUnavailable,
-  leavesOutcomeOpen,
-} from '../postgres/pool.ts';
+import { isLockNotAcquired, isLockTimeout, isUnavailable } from '../postgres/pool.ts';
 import { CommitUnconfirmed } from '../postgres/transactions.ts';
-import { itemTypes } from '../registry/interaction.ts';
 import type { Traces } from '../traces/traces.ts';
-import {
-  type Added,
-  claimKeys,
-  doneOf,
-  inOrderOfClaims,
-  insertsTogether,
-  isKeyed,
-  storingStatements,
-} from './interaction-inserts.ts';
+import { isKeyed, storeInteractions } from './interaction-inserts.ts';
 import type { NewInteraction } from './interaction-rows.ts';
 import { KnownIds } from './known-ids.ts';
-import { isMissing, missingAmong, referencedBy } from './look-up-references.ts';
 
 /** Interactions of one organisation. */
 interface Group {
@@ -163,38 +145,15 @@ export class InteractionWriter {
   /** Returns the ids that were written. */
   async #store(node: string | undefined, groups: readonly Group[]): Promise<ReadonlySet<string>> {
     try {
-      const isCluster = node !== undefined || (await this.#pools.isCluster());
-      return isCluster ? await this.#storeOnCluster(node, groups) : await this.#storeInOneExchange(groups);
+      const all = groups.map(({ organisationId, waiting }) => ({
+        organisationId,
+        interactions: waiting.map(({ added }) => added),
+      }));
+      return await storeInteractions(this.#pools, node, all, () => this.#known);
     } catch (error) {
       if (isDatabaseFault(error)) this.forgetKnown();
       throw error;
     }
-  }
-
-  async #storeInOneExchange(groups: readonly Group[]): Promise<ReadonlySet<string>> {
-    // Without a connection nothing can have been written; once the statements are sent, only their answer shows it.
-    const client = await this.#pools.connect(undefined);
-    let isOnItsWay = false;
-    try {
-      const statements = storingStatements(await foundOf(client, groups, this.#known));
-      isOnItsWay = statements.length > 0;
-      const results = await inOneExchange(client, statements);
-      client.release();
-      return new Set(results.flatMap(({ rows }) => rows.map(({ id }: { id?: string }) => id ?? '')));
-    } catch (error) {
-      client.release(true);
-      throw isOnItsWay && leavesOutcomeOpen(error) ? new CommitUnconfirmed(error) : error;
-    }
-  }
-
-  /** In a cluster nothing is committed until all rows were seen to be written. */
-  #storeOnCluster(node: string | undefined, groups: readonly Group[]): Promise<ReadonlySet<string>> {
-    const pool = { connect: () => this.#pools.connect(node) };
-    return storeInTransaction(pool, async (client) => {
-      const added = await claimKeys(client, await foundOf(client, groups, this.#known));
-      const ids = added.flatMap(({ interactions }) => interactions.map(({ interactionId }) => interactionId));
-      return { result: new Set(ids), done: added.map(doneOf), writes: insertsTogether(added) };
-    });
   }
 
   /** The ids known to exist. `forgetKnown` replaces the set, so what is learnt for the old one is lost. */
@@ -227,28 +186,4 @@ function partsOf(groups: readonly Group[], error: unknown): Group[] {
     if (keyed.length > 0) return { organisationId, waiting: waiting.filter((one) => !keyed.includes(one)) };
     return waiting.length > 1 ? waiting.map((one) => ({ organisationId, waiting: [one] })) : [];
   });
-}
-
-/** The interactions whose references exist. PostgreSQL is asked only about references that are not known to exist. */
-async function foundOf(client: Client, groups: readonly Group[], known: KnownIds): Promise<Added[]> {
-  const found = await Promise.all(
-    groups.map(async ({ organisationId, waiting }) => {
-      const all = waiting.map(({ added }) => added);
-      const asked = all.filter((added) => !isKnown(known, added));
-      if (asked.length === 0) return { organisationId, interactions: all };
-      const missing = await missingAmong(client, organisationId, referencedBy(asked), known);
-      return { organisationId, interactions: all.filter((added) => !isMissing(added, missing)) };
-    }),
-  );
-  return inOrderOfClaims(found);
-}
-
-function isKnown(
-  knownIds: KnownIds,
-  { organisationId, itemType, itemId, studentId }: NewInteraction,
-): boolean {
-  return (
-    knownIds.has(organisationId, itemTypes[itemType], itemId) &&
-    (studentId === null || knownIds.has(organisationId, 'customers', studentId))
-  );
 }
