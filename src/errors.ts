@@ -246,3 +246,7 @@ export const retryAfter = { 'retry-after': String(limits.retryAfterSeconds) };
 export function secondsOf(ms: number): number {
   return Math.max(1, Math.ceil(ms / 1_000));
 }
+
+export function invalidRequest(...details: readonly Detail[]): RequestError {
+  return new RequestError('invalid_request', { details });
+}

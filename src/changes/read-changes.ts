@@ -1,5 +1,5 @@
 import type { ChangedIds } from '../bookkeeping/store.ts';
-import { RequestError } from '../errors.ts';
+import { invalidRequest, RequestError } from '../errors.ts';
 import { limits } from '../limits.ts';
 import { uuidBytes } from '../postgres/binary/encoded-rows.ts';
 import type { Pool } from '../postgres/pool.ts';
@@ -60,8 +60,7 @@ export async function positionOf(
   cursor: string | undefined,
 ): Promise<Position> {
   const position = cursor === undefined ? undefined : cursors.read(cursor);
-  if (cursor !== undefined && !position)
-    throw new RequestError('invalid_request', { details: [{ field: 'after', ...notACursor }] });
+  if (cursor !== undefined && !position) throw invalidRequest({ field: 'after', ...notACursor });
   const state = await retryConflicts(() => stateOf(pool, organisationId));
   if (!position) return startOf(state.forgotten + 1, state.epochs);
   refuseGone(position, state);

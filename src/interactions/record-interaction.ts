@@ -1,5 +1,5 @@
 import { hash, randomUUIDv7 } from 'node:crypto';
-import { type Detail, RequestError } from '../errors.ts';
+import { type Detail, invalidRequest, RequestError } from '../errors.ts';
 import { ObjectReader } from '../json/object-reader.ts';
 import { endOfBody, findingFault, startOfJson } from '../json/parse-body.ts';
 import type { Pool } from '../postgres/pool.ts';
@@ -110,7 +110,7 @@ function refusal(problems: readonly FieldProblem[], isWrapped: boolean): Request
   const details = problems.map(
     ({ field, code, message }): Detail => ({ field: field ?? 'body', code, message }),
   );
-  return new RequestError('invalid_request', { details: isWrapped ? [wrapped, ...details] : details });
+  return invalidRequest(...(isWrapped ? [wrapped, ...details] : details));
 }
 
 const wrapped: Detail = {

@@ -1,4 +1,4 @@
-import { RequestError } from '../errors.ts';
+import { invalidRequest, RequestError } from '../errors.ts';
 import type { CursorSigner } from '../keys/signed-cursors.ts';
 import { limits } from '../limits.ts';
 import type { Client, Pool } from '../postgres/pool.ts';
@@ -132,15 +132,11 @@ function readCursor(cursor: string, grouping: Grouping, signer: CursorSigner): s
   const [signature = ''] = cursor.split('.', 1);
   const key = cursor.slice(signature.length + 1);
   if (signer.isSigned(`${grouping} ${key}`, signature)) return key;
-  throw new RequestError('invalid_request', {
-    details: [
-      {
-        field: 'cursor',
-        code: 'invalid_format',
-        message:
-          'must be the `next_cursor` of the previous page, with the same group_by; leave it out for the first page',
-      },
-    ],
+  throw invalidRequest({
+    field: 'cursor',
+    code: 'invalid_format',
+    message:
+      'must be the `next_cursor` of the previous page, with the same group_by; leave it out for the first page',
   });
 }
 
@@ -149,14 +145,10 @@ function readAsked(query: Readonly<Record<string, Scalar>>, signer: CursorSigner
   const to = Number(query.to ?? today + 1);
   const from = Number(query.from ?? to - limits.reportDaysDefault);
   if (!(to > from && to - from <= limits.reportDaysMax))
-    throw new RequestError('invalid_request', {
-      details: [
-        {
-          field: 'to',
-          code: 'not_combinable',
-          message: `must be a day after from, and at most ${limits.reportDaysMax} days later`,
-        },
-      ],
+    throw invalidRequest({
+      field: 'to',
+      code: 'not_combinable',
+      message: `must be a day after from, and at most ${limits.reportDaysMax} days later`,
     });
   const grouping = (query.group_by ?? 'day') as Grouping;
   const cursor = query.cursor as string | undefined;

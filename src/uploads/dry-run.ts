@@ -49,7 +49,6 @@ export async function dryRun(
           start: at * limits.recordsPerBatch,
           outcomes: outcomesOf(checked, (row) => stored[row] as Outcome),
           warnings: checked.warnings,
-          broken: undefined,
         }),
       );
     }

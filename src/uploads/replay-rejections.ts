@@ -1,7 +1,7 @@
 import { randomUUIDv7 } from 'node:crypto';
 import type { ReceiptHead } from '../bookkeeping/receipt-entry.ts';
 import { storeInTransaction, type Work } from '../bookkeeping/store.ts';
-import { RequestError } from '../errors.ts';
+import { invalidRequest, RequestError } from '../errors.ts';
 import type { CursorSigner } from '../keys/signed-cursors.ts';
 import { limits } from '../limits.ts';
 import { type Client, isUnavailable, type Pool } from '../postgres/pool.ts';
@@ -83,8 +83,7 @@ interface Place {
 
 function placeOf(cursor: string, signer: CursorSigner): Place {
   const [, place = '', signature = ''] = form.exec(cursor) ?? [];
-  if (!signer.isSigned(place, signature))
-    throw new RequestError('invalid_request', { details: [{ field: 'cursor', ...notACursor }] });
+  if (!signer.isSigned(place, signature)) throw invalidRequest({ field: 'cursor', ...notACursor });
   const [type, after = ''] = place.split('.');
   return { type: type as UploadType, after };
 }
@@ -211,7 +210,6 @@ class ReplayRun {
         outcomes,
         warnings: checked.warnings,
         interactionIds: stored.interactionIds,
-        broken: undefined,
       });
       const receipt = {
         head: headOf(this.#replay, type, answer.batch),

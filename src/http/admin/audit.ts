@@ -1,9 +1,9 @@
+import { invalidRequest } from '../../errors.ts';
 import type { CursorSigner } from '../../keys/signed-cursors.ts';
 import { type AuditEntry, listAuditEntries } from '../../operator/audit-log.ts';
 import { optional } from '../../registry/fields.ts';
 import { onePage } from '../description/responses.ts';
 import type { Operation } from '../operation/operation.ts';
-import { invalid } from './body.ts';
 import { organisationNamed, pageOf, pageQuery, slugField } from './fields.ts';
 import type { AdminParts } from './parts.ts';
 
@@ -29,9 +29,7 @@ const list: Operation<AdminParts> = {
     'until it is null. Entries that are added meanwhile appear on the first page of the next reading.',
   permission: null,
   query: { organisation: optional(slugField), ...pageQuery },
-  answers: {
-    200: onePage('AuditPage', { entries: [example], next_cursor: null }),
-  },
+  answers: { 200: onePage('AuditPage', { entries: [example], next_cursor: null }) },
   async handle(call, { pool, cursors }) {
     const { organisation: slug, cursor } = call.query as { organisation?: string; cursor?: string };
     const organisationId = slug === undefined ? null : (await organisationNamed(pool, slug)).organisation_id;
@@ -49,7 +47,7 @@ const list: Operation<AdminParts> = {
 function readCursor(cursor: string, signer: CursorSigner): string {
   const [auditId = '', signature = ''] = cursor.split('.', 2);
   if (cursor === `${auditId}.${signature}` && signer.isSigned(auditId, signature)) return auditId;
-  throw invalid({
+  throw invalidRequest({
     field: 'cursor',
     code: 'invalid_format',
     message:

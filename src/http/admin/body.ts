@@ -1,6 +1,6 @@
 // http/admin/: the operations of the admin API.
 
-import { type Detail, RequestError } from '../../errors.ts';
+import { type Detail, invalidRequest, RequestError } from '../../errors.ts';
 import { parseBody } from '../../json/parse-body.ts';
 import { shownName } from '../../registry/warnings.ts';
 import type { JsonSchema } from '../operation/operation.ts';
@@ -54,16 +54,12 @@ export function readFields<F extends Record<string, BodyField>>(
       details.push({ field, code: error.code, message: error.message });
     }
   }
-  if (details.length > 0) throw invalid(...details);
+  if (details.length > 0) throw invalidRequest(...details);
   return read as ReadFields<F>;
 }
 
 function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
-export function invalid(...details: Detail[]): RequestError {
-  return new RequestError('invalid_request', { details });
 }
 
 function unknownField(name: string, fields: object): Detail {

@@ -1,3 +1,4 @@
+import { invalidRequest } from '../../errors.ts';
 import { limits } from '../../limits.ts';
 import type { Operator } from '../../operator/audited-actions.ts';
 import { findOrganisation, type Organisation } from '../../operator/organisations.ts';
@@ -5,7 +6,7 @@ import { slugProblem, slugSchema } from '../../operator/rules.ts';
 import type { Pool } from '../../postgres/pool.ts';
 import { type Field, isProblem, optional, perPage, text } from '../../registry/fields.ts';
 import type { Call, DescribedAnswer } from '../operation/operation.ts';
-import { type BodyField, invalid, refuse } from './body.ts';
+import { type BodyField, refuse } from './body.ts';
 
 /** Over HTTP the actor is the token. The request id is in the audit log and in the service's log. */
 export function operatorOf({ requestId, token }: Call): Operator {
@@ -40,7 +41,7 @@ export const slugField = patternField(slugSchema.pattern, 'its slug');
 export async function organisationNamed(pool: Pool, slug: string): Promise<Organisation> {
   const found = slugProblem(slug) === undefined ? await findOrganisation(pool, slug) : undefined;
   if (found) return found;
-  throw invalid({
+  throw invalidRequest({
     field: 'organisation',
     code: 'reference_not_found',
     message: 'must be the slug of an organisation that exists',

@@ -1,4 +1,4 @@
-import { type Detail, RequestError } from '../../errors.ts';
+import { type Detail, invalidRequest, RequestError } from '../../errors.ts';
 import { listApiKeys } from '../../keys/api-keys.ts';
 import { isKeyId, keyIdPattern } from '../../keys/key-format.ts';
 import { allPermissions, permissions as knownPermissions } from '../../keys/permissions.ts';
@@ -15,7 +15,7 @@ import { dateTime, flag, optional } from '../../registry/fields.ts';
 import { readDateTime, unixMsOf } from '../../registry/times.ts';
 import { notFound, onePage } from '../description/responses.ts';
 import type { Call, Operation } from '../operation/operation.ts';
-import { type BodyField, bodySchema, invalid, readFields, refuse } from './body.ts';
+import { type BodyField, bodySchema, readFields, refuse } from './body.ts';
 import {
   bodyText,
   boolean,
@@ -142,13 +142,16 @@ function grantedBy(wanted: {
   origins: string[] | undefined;
 }): Granted {
   if (wanted.browser !== true) {
-    if (wanted.origins) throw invalid(notCombinable('origins', 'is for browser keys; add "browser": true'));
+    if (wanted.origins)
+      throw invalidRequest(notCombinable('origins', 'is for browser keys; add "browser": true'));
     return { permissions: wanted.permissions ?? allPermissions, browserOrigins: null };
   }
   if (wanted.permissions)
-    throw invalid(notCombinable('permissions', 'must be left out: a browser key only records interactions'));
+    throw invalidRequest(
+      notCombinable('permissions', 'must be left out: a browser key only records interactions'),
+    );
   if (!wanted.origins)
-    throw invalid({ field: 'origins', code: 'required', message: 'is required for a browser key' });
+    throw invalidRequest({ field: 'origins', code: 'required', message: 'is required for a browser key' });
   return { permissions: browserPermissions, browserOrigins: wanted.origins };
 }
 
@@ -178,9 +181,7 @@ const list: Operation<AdminParts> = {
     unused: optional(flag({ description: '`true`: only keys that were never used' })),
     ...pageQuery,
   },
-  answers: {
-    200: onePage('KeyPage', { keys: [listedExample], next_cursor: null }),
-  },
+  answers: { 200: onePage('KeyPage', { keys: [listedExample], next_cursor: null }) },
   async handle(call, { pool }) {
     const { organisation: slug, expires_before, unused } = call.query as KeyQuery;
     const organisation = slug === undefined ? null : await organisationNamed(pool, slug);

@@ -79,9 +79,7 @@ const list: Operation<AdminParts> = {
   description: 'Returns a page of organisations, by slug: send `next_cursor` as `cursor` until it is null.',
   permission: null,
   query: pageQuery,
-  answers: {
-    200: onePage('OrganisationPage', { organisations: [example], next_cursor: null }),
-  },
+  answers: { 200: onePage('OrganisationPage', { organisations: [example], next_cursor: null }) },
   async handle(call, { pool }) {
     const read = (after: string | null, count: number) => listOrganisations(pool, after, count);
     const { rows, next_cursor } = await pageOf(call.query, read, (row) => row.slug);

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { FastifyRequest } from 'fastify';
-import { RequestError } from '../../errors.ts';
+import { invalidRequest, RequestError } from '../../errors.ts';
 import type { Principal } from '../../keys/authenticate.ts';
 import { limits } from '../../limits.ts';
 import type { RecordError } from '../../receipts/batch-answer.ts';
@@ -80,7 +80,5 @@ export async function inSteps<T>(work: () => Promise<T>): Promise<T> {
 export function refuseDryRun({ query }: Call): void {
   if (query.dry_run !== true) return;
   const message = 'cannot be used with a browser key; use another key';
-  throw new RequestError('invalid_request', {
-    details: [{ field: 'dry_run', code: 'not_combinable', message }],
-  });
+  throw invalidRequest({ field: 'dry_run', code: 'not_combinable', message });
 }

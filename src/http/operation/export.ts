@@ -1,4 +1,4 @@
-import { RequestError } from '../../errors.ts';
+import { invalidRequest } from '../../errors.ts';
 import { accepts, jsonLines } from './accept.ts';
 import type { Answer, Call } from './operation.ts';
 
@@ -11,9 +11,7 @@ export function wantsLines({ headers, query }: Call): boolean {
   if (query.limit === undefined) return true;
   // A client that asks for ten lines must not get a billion.
   const message = `cannot be combined with Accept: ${jsonLines}, which gives all of them; leave it out`;
-  throw new RequestError('invalid_request', {
-    details: [{ field: 'limit', code: 'not_combinable', message }],
-  });
+  throw invalidRequest({ field: 'limit', code: 'not_combinable', message });
 }
 
 /** Lines of JSON. `cursor` is where the change feed goes on with what an export does not have. */

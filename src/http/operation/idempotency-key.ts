@@ -1,4 +1,4 @@
-import { RequestError } from '../../errors.ts';
+import { invalidRequest } from '../../errors.ts';
 import { limits } from '../../limits.ts';
 import type { Call, JsonSchema } from './operation.ts';
 
@@ -22,7 +22,5 @@ export function readIdempotencyKey(call: Call): string | undefined {
     // Visitors of a page must not be able to take or try the keys of the organisation's own programs.
     return call.principal?.visitor === undefined ? key : `browser ${key}`;
   const message = `must be 1 to ${limits.idempotencyKeyCharactersMax} characters long`;
-  throw new RequestError('invalid_request', {
-    details: [{ field: 'Idempotency-Key', code: 'invalid_value', message }],
-  });
+  throw invalidRequest({ field: 'Idempotency-Key', code: 'invalid_value', message });
 }

@@ -1,4 +1,4 @@
-import { type Detail, RequestError } from '../../errors.ts';
+import { type Detail, invalidRequest } from '../../errors.ts';
 import { limits } from '../../limits.ts';
 import { type Field, isProblem, type Scalar } from '../../registry/fields.ts';
 import { shownName } from '../../registry/warnings.ts';
@@ -15,8 +15,7 @@ export function readQuery(fields: Readonly<Record<string, Field>>, url: string):
     const problem = field ? readParameter(field, name, value, query) : unknownParameter(fields);
     if (problem) details.push({ field: shownName(name), ...problem });
   }
-  if (details.length > 0)
-    throw new RequestError('invalid_request', { details: details.slice(0, limits.parameterProblemsMax) });
+  if (details.length > 0) throw invalidRequest(...details.slice(0, limits.parameterProblemsMax));
   return query;
 }
 

@@ -1,4 +1,4 @@
-import { RequestError, retryAfter } from '../../errors.ts';
+import { invalidRequest, retryAfter } from '../../errors.ts';
 import { limits } from '../../limits.ts';
 import {
   discardRejections,
@@ -18,7 +18,7 @@ const tag = 'Rejections';
 function refuseBody({ body }: Call): void {
   if (body === undefined || body.length === 0) return;
   const message = 'is not read here; give what you ask for as query parameters, such as ?type=transactions';
-  throw new RequestError('invalid_request', { details: [{ field: 'body', code: 'unknown_field', message }] });
+  throw invalidRequest({ field: 'body', code: 'unknown_field', message });
 }
 
 const list: Operation = {

@@ -17,7 +17,6 @@ const example: Receipt = (() => {
     start: 0,
     outcomes: [created],
     warnings: [],
-    broken: undefined,
   });
   return {
     request_id: requestId,
@@ -75,9 +74,7 @@ const list: Operation = {
     'Returns a page of receipts, the newest first: send `next_cursor` as `cursor` until it is null.',
   permission: 'data:read',
   query: receiptFilters,
-  answers: {
-    200: onePage('ReceiptPage', { requests: [summary], next_cursor: null }),
-  },
+  answers: { 200: onePage('ReceiptPage', { requests: [summary], next_cursor: null }) },
   async handle(call, { pool }) {
     const { organisationId } = principalOf(call);
     return { status: 200, body: await receiptPage(pool.for(organisationId), organisationId, call.query) };

@@ -324,7 +324,6 @@ function exampleAnswer(outcomes: readonly Outcome[]): UploadAnswer {
     start: 0,
     outcomes,
     warnings: [],
-    broken: undefined,
   });
   return { request_id: requestId, type, batches: [batch] };
 }

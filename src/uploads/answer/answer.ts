@@ -42,7 +42,7 @@ interface BatchReport {
   readonly warnings: readonly Warning[];
   readonly interactionIds?: readonly (string | null)[] | undefined;
   /** Why the whole batch was not stored, if it was not. */
-  readonly broken: BatchProblem | undefined;
+  readonly broken?: BatchProblem;
 }
 
 const statusWord = { 200: 'success', 207: 'partial', 400: 'error', 500: 'error' } as const;

@@ -12,7 +12,9 @@ export interface CheckTask {
   readonly type: UploadType;
   readonly body: Uint8Array;
   readonly recordsMax: number;
+  /** Whether it is NDJSON. */
   readonly isLines: boolean;
+  /** Whether it will be compared with an earlier upload. */
   readonly wantsHash: boolean;
 }
 

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { RequestError } from '../../errors.ts';
+import { invalidRequest, RequestError } from '../../errors.ts';
 import {
   closeBrace,
   closeBracket,
@@ -190,7 +190,7 @@ class Batches {
 }
 
 function recordsError(code: string, message: string): RequestError {
-  return new RequestError('invalid_request', { details: [{ field: 'records', code, message }] });
+  return invalidRequest({ field: 'records', code, message });
 }
 
 function recordsEmpty(): RequestError {
@@ -203,7 +203,7 @@ function recordsMissing(): RequestError {
 
 function tooMuchBeside(): RequestError {
   const message = `has more than ${limits.besideRecordsBytesMax} bytes beside \`records\`; send the records alone`;
-  return new RequestError('invalid_request', { details: [{ field: 'body', code: 'too_large', message }] });
+  return invalidRequest({ field: 'body', code: 'too_large', message });
 }
 
 function tooManyRecords(recordsMax: number): RequestError {

@@ -5,7 +5,6 @@ import { Piscina } from 'piscina';
 import { FairQueue } from '../../admission/fair-queue.ts';
 import { RequestError } from '../../errors.ts';
 import { limits } from '../../limits.ts';
-import type { UploadType } from '../../registry/upload-types.ts';
 import { type Builders, type CheckedBatch, makeBuilders } from './batch-builder.ts';
 import { checkUpload, hashBatches } from './check-upload.ts';
 import type { CheckResult, CheckTask } from './check-upload-worker.ts';
@@ -16,15 +15,9 @@ export interface CheckedUpload {
   readonly bodySha256: Buffer | undefined;
 }
 
-export interface Unchecked {
+export interface Unchecked extends Omit<CheckTask, 'body'> {
   readonly organisationId: string;
-  readonly type: UploadType;
   readonly body: Buffer | undefined;
-  readonly recordsMax: number;
-  /** Whether it is NDJSON. */
-  readonly isLines: boolean;
-  /** Whether it will be compared with an earlier upload. */
-  readonly wantsHash: boolean;
 }
 
 /**

@@ -65,7 +65,6 @@ export async function commitBatch(
       outcomes: outcomesOf(checked, (row) => stored.outcomes[row] as Outcome),
       warnings: checked.warnings,
       interactionIds: stored.interactionIds,
-      broken: undefined,
     });
     const rejected = await settleRejections(client, { ...progress, start }, checked, stored);
     const receipt = { head: headOf(progress), added: additionOf(progress.startedMs, made) };
