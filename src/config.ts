@@ -324,3 +324,8 @@ function readTrustedProxy(value: string | undefined, problems: string[]): string
   }
   return given;
 }
+
+/** The version of this program. The path is the same from `src/` and from `dist/`. */
+export function version(): string {
+  return JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')).version;
+}

@@ -1,8 +1,7 @@
 #!/usr/bin/env node
 import { help, unknownCommand } from './cli/arguments/help.ts';
-import { ConfigError } from './config.ts';
+import { ConfigError, version } from './config.ts';
 import { MigrationRefused } from './postgres/schema/migration-checksums.ts';
-import { version } from './version.ts';
 
 /** Each command is a file of its own, loaded only when needed. */
 const commands: Record<string, () => Promise<{ run(args: string[]): Promise<void> }>> = {

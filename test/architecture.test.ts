@@ -24,7 +24,7 @@ function importsOf(file: string): string[] {
  */
 const capabilities = ['src/uploads'];
 const steps = [
-  ['src/limits.ts', 'src/version.ts'],
+  ['src/limits.ts'],
   ['src/settings.ts'],
   ['src/errors.ts', 'src/config.ts'],
   ['src/admission'],

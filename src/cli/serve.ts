@@ -3,7 +3,7 @@ import { type AddressInfo, Server } from 'node:net';
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 import type { FastifyBaseLogger, FastifyInstance, FastifyListenOptions } from 'fastify';
 import { BytesInFlight } from '../admission/bytes-in-flight.ts';
-import { type AdminConfig, type Config, isLoopback, readConfig } from '../config.ts';
+import { type AdminConfig, type Config, isLoopback, readConfig, version } from '../config.ts';
 import { buildAdminApp, buildApp } from '../http/app.ts';
 import type { Parts } from '../http/operation/operation.ts';
 import { Certificate, logged } from '../http/server/certificate.ts';
@@ -17,7 +17,6 @@ import { Reachability, type ReachabilityLog } from '../postgres/health/reachabil
 import { Readiness } from '../postgres/health/readiness.ts';
 import { createPool, leavesOutcomeOpen } from '../postgres/pool.ts';
 import type { Traces } from '../traces/traces.ts';
-import { version } from '../version.ts';
 import { commandError, refuseArguments } from './arguments/help.ts';
 import { checkAdminDatabase, checkDatabase } from './database/check-database.ts';
 import { explaining, type Target } from './database/explain-database.ts';

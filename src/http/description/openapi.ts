@@ -1,8 +1,8 @@
+import { version } from '../../config.ts';
 import type { ApiName } from '../../errors.ts';
 import type { Field } from '../../registry/fields.ts';
 import { interaction } from '../../registry/interaction.ts';
 import { type ResourceType, resources, resourceTypes } from '../../registry/resources.ts';
-import { version } from '../../version.ts';
 import { jsonLines } from '../operation/accept.ts';
 import type { JsonSchema, Operation } from '../operation/operation.ts';
 import { answerSchemas, pageSchema } from './answers.ts';
