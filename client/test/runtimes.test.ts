@@ -131,7 +131,7 @@ it.skipIf(!workerd)('records from a worker at the edge (needs workerd on the pat
     // Each module is named in the configuration, that of the worker first. The command's modules need Node.
     const names = readdirSync(folder, { recursive: true, encoding: 'utf8' });
     const ofLibrary = names.filter((name) =>
-      /^(generated\/)?(?!main|thread|worker|fetch)[\w-]+\.js$/.test(name),
+      /^((generated|interactions|reading|uploading)\/)?(?!main|thread|worker|fetch)[\w-]+\.js$/.test(name),
     );
     const modules = ['fetch.js', ...ofLibrary].map(
       (name) => `(name = "${name}", esModule = embed "${name}")`,
