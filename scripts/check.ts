@@ -55,7 +55,7 @@ const others: readonly Stage[][] = [
       'full tests',
       filesTagged((tags) => tags.has('full')),
       // These start several servers each.
-      { TEST_WORKERS: '3' },
+      { TEST_WORKERS: '4' },
     ),
   ],
   [
