@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util';
 import { limits } from '../limits.ts';
-import { distributionSteps, refuseDistribution, waitForTurn } from '../operator/distribute.ts';
+import { distributionSteps, refuseDistribution, lockDistribution } from '../operator/distribute.ts';
 import { commandError } from './arguments/help.ts';
 import { onCoordinator } from './database/coordinator.ts';
 
@@ -13,7 +13,7 @@ export async function run(args: string[]): Promise<void> {
   const shards = readShards(values.shards);
   await onCoordinator('distribute', async (coordinator) => {
     await refuseDistribution(coordinator, shards);
-    await waitForTurn(coordinator);
+    await lockDistribution(coordinator);
     const steps = await distributionSteps(coordinator, shards);
     for (const step of steps) {
       console.log(`${step};`);

@@ -1,6 +1,6 @@
 import { readDatabaseConfig } from '../config.ts';
 import { noteNew } from '../operator/after-restore.ts';
-import { distributionSteps, isDistributed, waitForTurn } from '../operator/distribute.ts';
+import { distributionSteps, isDistributed, lockDistribution } from '../operator/distribute.ts';
 import { grantRoles } from '../operator/roles.ts';
 import type { Client } from '../postgres/pool.ts';
 import { migrate } from '../postgres/schema/migrate.ts';
@@ -46,7 +46,7 @@ async function grant(client: Client, isNew: boolean): Promise<string[]> {
 async function distributeNew(): Promise<void> {
   await onCoordinator('migrate', async (coordinator) => {
     if (!(await isDistributed(coordinator))) return;
-    await waitForTurn(coordinator);
+    await lockDistribution(coordinator);
     for (const step of await distributionSteps(coordinator)) {
       await coordinator.query(step);
       console.log(`ran ${step}`);

@@ -66,7 +66,7 @@ async function list(args: string[]): Promise<void> {
 async function suspend(args: string[], action: 'suspend' | 'resume'): Promise<void> {
   const { positionals } = parseArgs({ args, allowPositionals: true, options: {} });
   const slug = oneSlug(positionals, action);
-  await change(slug, { suspended: action === 'suspend' });
+  await changeFound(slug, { suspended: action === 'suspend' });
   console.log(
     action === 'suspend'
       ? `Suspended ${slug}: within 5 seconds every process refuses its keys. Undo it with organisations resume ${slug}`
@@ -92,7 +92,7 @@ async function limit(args: string[]): Promise<void> {
   });
   const organisation =
     wanted.length > 0
-      ? await change(slug, Object.fromEntries(wanted) as OrganisationChange)
+      ? await changeFound(slug, Object.fromEntries(wanted) as OrganisationChange)
       : await withPool((pool) => organisationNamed(pool, slug));
   if (values.json !== undefined) console.log(JSON.stringify(organisation));
   else showLimits(organisation);
@@ -132,7 +132,7 @@ async function setReport(args: string[]): Promise<void> {
   const [slug, state, ...rest] = positionals;
   if (slug === undefined || (state !== 'on' && state !== 'off') || rest.length > 0)
     throw commandError('give a slug, and on or off: organisations set-report acme on');
-  await change(slug, { recommendations_report: state === 'on' });
+  await changeFound(slug, { recommendations_report: state === 'on' });
   console.log(
     state === 'on'
       ? `Switched the report of ${slug} on: counting begins now, with everything stored so far, and as_of in the report shows how far.`
@@ -140,7 +140,7 @@ async function setReport(args: string[]): Promise<void> {
   );
 }
 
-async function change(slug: string, wanted: OrganisationChange): Promise<Organisation> {
+async function changeFound(slug: string, wanted: OrganisationChange): Promise<Organisation> {
   const changed = await withPool((pool) => changeOrganisation(pool, operator(), slug, wanted));
   if (!changed) throw noOrganisation(slug);
   return changed;

@@ -118,7 +118,7 @@ async function start(
   if (metrics) {
     const sources = sourcesOf(parts, maintenance, certificate, shared);
     const { metricsHost: host, metricsPort: port } = config;
-    const server = await serveMetrics(host, port, () => metrics.written(sources)).catch((error) => {
+    const server = await serveMetrics(host, port, () => metrics.exposition(sources)).catch((error) => {
       throw cannotListen(error, host, port, 'METRICS_PORT');
     });
     onStop(() => {

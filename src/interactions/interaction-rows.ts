@@ -106,7 +106,7 @@ export async function findInteraction(
   interactionId: string,
 ): Promise<StoredInteraction | undefined> {
   const { rows } = await client.query<StoredInteraction>(
-    `select ${selected} from interactions where organisation_id = $1 and interaction_id = ${written(interactionId)}`,
+    `select ${selected} from interactions where organisation_id = $1 and interaction_id = ${uuidLiteral(interactionId)}`,
     [organisationId],
   );
   return rows[0];
@@ -121,14 +121,14 @@ export async function readInteractions(
   const sorted = ids.toSorted();
   const { rows } = await client.query<StoredInteraction>(
     `select ${selected} from interactions where organisation_id = $1 and interaction_id = any ($2::uuid[])
-       and interaction_id >= ${written(sorted[0] ?? '')} and interaction_id <= ${written(sorted.at(-1) ?? '')}`,
+       and interaction_id >= ${uuidLiteral(sorted[0] ?? '')} and interaction_id <= ${uuidLiteral(sorted.at(-1) ?? '')}`,
     [organisationId, ids],
   );
   return rows;
 }
 
 /** An id as part of a statement: a plan that is to do for every id would open and lock every partition. */
-export function written(id: string): string {
+export function uuidLiteral(id: string): string {
   if (!isUuid(id)) throw new Error('what should be an id is none');
   return `'${id}'`;
 }

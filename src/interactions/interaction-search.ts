@@ -6,7 +6,7 @@ import type { Scalar } from '../registry/fields.ts';
 import { type Instant, isoOf } from '../registry/times.ts';
 import { firstIdFrom, firstUuid, lastUuid } from '../registry/uuid-v7.ts';
 import { type Span, spanBelow } from './interaction-partitions.ts';
-import { type StoredInteraction, selected, written } from './interaction-rows.ts';
+import { type StoredInteraction, selected, uuidLiteral } from './interaction-rows.ts';
 
 /**
  * The fields that are indexed on past days, the most selective first: the search goes along the first one in the
@@ -83,7 +83,7 @@ function partsOf({ organisationId, filter, below, from, isIndexed }: Look) {
   const values: unknown[] = [organisationId];
   const add = (value: unknown) => `$${values.push(value)}`;
   const path = `from interactions where organisation_id = $1
-    and interaction_id < ${written(below)} and interaction_id >= ${written(from)}
+    and interaction_id < ${uuidLiteral(below)} and interaction_id >= ${uuidLiteral(from)}
     ${lead === undefined ? '' : `and ${lead} = ${add(equal[lead])}`} order by interaction_id desc`;
   const others = [
     ...Object.keys(equal)

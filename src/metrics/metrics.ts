@@ -119,7 +119,7 @@ export class Metrics {
   }
 
   /** In Prometheus' text format. */
-  async written(sources: Sources): Promise<{ readonly type: string; readonly text: string }> {
+  async exposition(sources: Sources): Promise<{ readonly type: string; readonly text: string }> {
     const isReady = await sources.isReady();
     this.#set(described.ready, isReady ? 1 : 0);
     this.#read(sources);

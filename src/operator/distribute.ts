@@ -19,7 +19,7 @@ export interface Coordinator {
 const local = ['organisations', 'api_keys', 'audit_log'];
 
 /** Of several at once the next waits until the one before it has ended its session, and finds everything done. */
-export async function waitForTurn(coordinator: Coordinator): Promise<void> {
+export async function lockDistribution(coordinator: Coordinator): Promise<void> {
   await coordinator.query(`select pg_advisory_lock(hashtext('intake distribute'))`);
 }
 

@@ -17,7 +17,7 @@ export interface Write {
 }
 
 /** A statement that inserts rows with each value as a parameter. What a table's statements end with is always the same. */
-function insertRows(
+function insertStatement(
   table: string,
   columns: readonly string[],
   rows: readonly (readonly unknown[])[],
@@ -44,7 +44,7 @@ export function insertsInParts(
   const writes: Write[] = [];
   for (let start = 0; start < rows.length; start += limits.rowsWrittenOutMax) {
     const part = rows.slice(start, start + limits.rowsWrittenOutMax);
-    writes.push({ statement: insertRows(table, columns, part, end), rows: part.length });
+    writes.push({ statement: insertStatement(table, columns, part, end), rows: part.length });
   }
   return writes;
 }

@@ -1,4 +1,4 @@
-import { written } from '../interactions/interaction-rows.ts';
+import { uuidLiteral } from '../interactions/interaction-rows.ts';
 import type { Client } from '../postgres/pool.ts';
 import { basisOf, countryCharactersMax } from './definitions.ts';
 import {
@@ -30,10 +30,10 @@ export async function addInteractions(
   if ('ids' in which) {
     const [first, last] = boundsOf(which.ids);
     if (first === undefined || last === undefined) return 0;
-    bounds = `interaction_id >= ${written(first)} and interaction_id <= ${written(last)}
+    bounds = `interaction_id >= ${uuidLiteral(first)} and interaction_id <= ${uuidLiteral(last)}
       and interaction_id = any ($${values.push(which.ids)}::uuid[])`;
   } else
-    bounds = `interaction_id > ${written(which.after)} and interaction_id <= ${written(which.until)}
+    bounds = `interaction_id > ${uuidLiteral(which.after)} and interaction_id <= ${uuidLiteral(which.until)}
       order by interaction_id limit ${Math.trunc(which.count)}`;
   const { rowCount } = await client.query({
     text: `

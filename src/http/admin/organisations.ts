@@ -123,7 +123,7 @@ const changeFields = {
   ),
 };
 
-const change: Operation<AdminParts> = {
+const changing: Operation<AdminParts> = {
   id: 'change-organisation',
   method: 'PATCH',
   path: '/admin/v1/organisations/{slug}',
@@ -150,4 +150,4 @@ const change: Operation<AdminParts> = {
   },
 };
 
-export const organisationOperations: readonly Operation<AdminParts>[] = [create, list, get, change];
+export const organisationOperations: readonly Operation<AdminParts>[] = [create, list, get, changing];

@@ -30,7 +30,7 @@ function curl(path: string, example: unknown): Sample {
 function clientSamples(id: string, requestBody: Operation['requestBody']): Sample[] {
   const { records } = (requestBody?.example ?? {}) as { readonly records?: unknown };
   if (id === 'record-interaction')
-    return [library(`console.log(await intake.record(${written(requestBody?.example)}));`)];
+    return [library(`console.log(await intake.record(${literalOf(requestBody?.example)}));`)];
   if (id === 'upload-interactions')
     return [library(uploading(records, "intake.interactions.upload(records, { name: 'history-1' })"))];
   if (id === 'list-changes')
@@ -51,13 +51,13 @@ function clientSamples(id: string, requestBody: Operation['requestBody']): Sampl
 }
 
 function uploading(records: unknown, upload: string): string {
-  return `const records = ${written(records)};
+  return `const records = ${literalOf(records)};
 const { counts, failed } = await ${upload}.finish();
 console.log(counts, failed);`;
 }
 
 /** As JavaScript is written, without quotes around names. */
-function written(value: unknown): string {
+function literalOf(value: unknown): string {
   return JSON.stringify(value, null, 2).replaceAll(/^( *)"(\w+)":/gm, '$1$2:');
 }
 
