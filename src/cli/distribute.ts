@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util';
 import { limits } from '../limits.ts';
-import { distributionSteps, refuseDistribution, lockDistribution } from '../operator/distribute.ts';
+import { distributionSteps, lockDistribution, refuseDistribution } from '../operator/distribute.ts';
 import { commandError } from './arguments/help.ts';
 import { onCoordinator } from './database/coordinator.ts';
 

@@ -74,6 +74,8 @@ export function linesThatQuery(pattern: string): string[] {
   return globSync(pattern, { cwd: root }).flatMap((file) =>
     readFileSync(`${root}/${file}`, 'utf8')
       .split('\n')
-      .flatMap((line, at) => (/(\.query|(?<!function )\bqueryRows?)(<|\()/.test(line) ? [`${file}:${at + 1}`] : [])),
+      .flatMap((line, at) =>
+        /(\.query|(?<!function )\bqueryRows?)(<|\()/.test(line) ? [`${file}:${at + 1}`] : [],
+      ),
   );
 }
