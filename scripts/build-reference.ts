@@ -28,7 +28,7 @@ for (const [api, description] of Object.entries(descriptions)) {
 }
 
 /**
- * Leaves what is there already: compressing the script takes two seconds of every start of `npm run dev`. Brotli's default
+ * Skips files that are up to date: compressing the script would add 0.7 s to every start of `npm run dev`. Brotli's default
  * quality, 11, takes 9 s for the script and saves another 12 %.
  */
 function write(name: string, content: Buffer): void {
@@ -36,7 +36,7 @@ function write(name: string, content: Buffer): void {
   writeFileSync(`${folder}${name}.gz`, gzipSync(content));
   const params = { [constants.BROTLI_PARAM_QUALITY]: 6 };
   writeFileSync(`${folder}${name}.br`, brotliCompressSync(content, { params }));
-  // The last, so that what was interrupted is written again.
+  // Last, so that an interrupted build is repeated.
   writeFileSync(folder + name, content);
 }
 

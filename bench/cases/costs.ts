@@ -36,10 +36,10 @@ interface Costed extends Task {
   readonly isInTable: boolean;
 }
 
-/** Every cost that `intake-server plan` reckons with, measured again. */
+/** Measures every cost that `intake-server plan` calculates with. */
 export const costs: Case = {
   name: 'costs',
-  what: 'the costs that intake-server plan reckons with, each measured again',
+  what: 'measures the costs that intake-server plan calculates with',
   long: true,
   async run(bench) {
     const tasks = [...uploadTasks(bench), ...(await interactionTasks(bench))];

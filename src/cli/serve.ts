@@ -91,7 +91,7 @@ async function start(
   onStop(() => pool.end());
   const { warnings, away } = await checkDatabase(pool, targetOf(config), config.databasePooler);
   const certificate = config.tls ? new Certificate(config.tls) : undefined;
-  // Loaded only for whom has a Redis: its library is a tenth of the start.
+  // Imported only if there is a Redis: loading its library takes 0.14 s of CPU.
   const shared = config.redisUrl
     ? (await import('../admission/shared-counts.ts')).connectSharedCounts(config.redisUrl, (isThere, error) =>
         tellOfRedis(log, isThere, error),

@@ -29,7 +29,7 @@ interface Added {
  * Stores the interactions whose references exist and whose keys are free, in one commit; returns their ids.
  * `known` is asked when there is a connection: until then the ids may have been forgotten.
  */
-export async function storeInteractions(
+export async function flushInteractions(
   pools: NodePools,
   node: string | undefined,
   all: readonly Added[],

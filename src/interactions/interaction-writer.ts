@@ -5,7 +5,7 @@ import { StallWatch } from '../postgres/health/stall-watch.ts';
 import { isLockNotAcquired, isLockTimeout, isUnavailable } from '../postgres/pool.ts';
 import { CommitUnconfirmed } from '../postgres/transactions.ts';
 import type { Traces } from '../traces/traces.ts';
-import { isKeyed, storeInteractions } from './interaction-inserts.ts';
+import { flushInteractions, isKeyed } from './interaction-inserts.ts';
 import type { NewInteraction } from './interaction-rows.ts';
 import { KnownIds } from './known-ids.ts';
 
@@ -149,7 +149,7 @@ export class InteractionWriter {
         organisationId,
         interactions: waiting.map(({ added }) => added),
       }));
-      return await storeInteractions(this.#pools, node, all, () => this.#known);
+      return await flushInteractions(this.#pools, node, all, () => this.#known);
     } catch (error) {
       if (isDatabaseFault(error)) this.forgetKnown();
       throw error;

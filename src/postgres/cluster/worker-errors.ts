@@ -2,14 +2,14 @@ import pg from 'pg';
 
 // Citus has few SQLSTATEs of its own: what happened to a worker can only be read in the text of an error.
 
-/** The last of these: a worker was told to commit and did not answer. */
+/** A connection to a worker broke. The last alternative means that it broke during the commit. */
 const lost =
   /^(FATAL: +)?(server closed the connection|terminating connection|the database system is|postmaster was shut down|connection not open|no connection to the server|could not (send data to|receive data from) server|SSL |failure on connection marked as essential|could not commit transaction for shard)/;
 
 /** The coordinator reports this about itself. */
 const coordinatorLost = /^postmaster was shut down/;
 
-/** Reported before any worker is told to commit. */
+/** Citus reports this before it commits on any worker, so nothing is stored. */
 const lostBeforeCommit = /^failure on connection marked as essential/;
 
 /** No connection could be made; for a broken connection Citus uses other words. */

@@ -46,7 +46,7 @@ export interface OpenedFile {
   readonly separator?: string;
   /** Columns that are no field of the type and are not sent. */
   readonly ignoredColumns: readonly string[];
-  /** The column of a field; null if there is none. */
+  /** Which column a field is read from; null if none. */
   columnOf(field: string): string | null;
   /** The encoding, if it is not UTF-8 and nobody named it; known once such a character has been read. */
   detectedEncoding(): string | undefined;
