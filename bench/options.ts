@@ -19,7 +19,7 @@ export class UsageError extends Error {}
 
 const whole = { rounds: 5, rows: 200_000, connections: 4, seconds: 5 };
 /** Under a minute on two cores; small sizes and a single round cost precision, which the floors leave room for. */
-const quick = { rounds: 1, rows: 40_000, connections: 4, seconds: 3 };
+const quick = { rounds: 1, rows: 20_000, connections: 4, seconds: 2 };
 
 export function helpText(all: readonly Case[]): string {
   const width = Math.max(...all.map(({ name }) => name.length));

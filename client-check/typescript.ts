@@ -1,7 +1,8 @@
 import { copyFileSync, symlinkSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { here, installOnce } from './install.ts';
+import { installOnce } from '../scripts/install-once.ts';
+import { here } from './here.ts';
 import { run } from './run.ts';
 
 /** Types by openapi-typescript, used through openapi-fetch. */

@@ -26,7 +26,12 @@ async function fuzz(program: string, options: Options, seedOfRound: number): Pro
   }
 }
 
-function argsOf(run: Run, { examples, operation }: Options, target: Target, seedOfRound: number): string[] {
+function argsOf(
+  run: Run,
+  { quick, examples, operation }: Options,
+  target: Target,
+  seedOfRound: number,
+): string[] {
   const url = run.api === 'admin' ? target.adminUrl : target.url;
   const operations = operation === undefined ? run.operations : `^${operation}$`;
   return [
@@ -34,6 +39,7 @@ function argsOf(run: Run, { examples, operation }: Options, target: Target, seed
     ...['--seed', String(seedOfRound), '--max-examples', String(examples)],
     ...(operations === undefined ? [] : ['--include-operation-id-regex', operations]),
     ...(run.header === undefined ? [] : ['--header', run.header]),
+    ...(quick && run.quickPhases !== undefined ? ['--phases', run.quickPhases] : []),
   ];
 }
 

@@ -8,6 +8,8 @@ export interface Run {
   /** Which of its operations; all, unless given. */
   readonly operations?: string;
   readonly header?: string;
+  /** Which phases of Schemathesis a quick run makes; all, unless given. */
+  readonly quickPhases?: string;
 }
 
 /** The admin API comes last: it revokes the keys that the others use. */
@@ -19,12 +21,15 @@ export const runs: readonly Run[] = [
     api: 'public',
     operations: '^list-(?!requests|rejections|interactions|changes)',
     header: 'Accept: application/x-ndjson',
+    // The same parameters at their limits are part of the run of the public API.
+    quickPhases: 'examples,fuzzing',
   },
   { name: 'admin', what: 'the admin API', api: 'admin' },
 ];
 
 export interface Options {
   readonly runs: readonly Run[];
+  readonly quick: boolean;
   readonly seed: number;
   readonly examples: number;
   readonly rounds: number;
@@ -75,6 +80,7 @@ export function readOptions(args: string[]): Options | undefined {
     throw new UsageError('with --operation name what has it, such as: public --operation upload-shops');
   return {
     runs: runs.filter(({ name }) => positionals.length === 0 || positionals.includes(name)),
+    quick: values.quick,
     seed: number('seed', values.quick ? quick.seed : Math.ceil(Math.random() * 1_000_000)),
     examples: number('examples', values.quick ? quick.examples : examplesDefault),
     rounds: number('rounds', 1),

@@ -1,36 +1,16 @@
-import { execFile, spawn } from 'node:child_process';
-import { createHash } from 'node:crypto';
-import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { spawn } from 'node:child_process';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { promisify } from 'node:util';
+import { installPythonTools } from '../scripts/install-once.ts';
 import type { Seed } from './seed.ts';
 import { adminToken, type Target } from './target.ts';
 
 const here = (path: string) => fileURLToPath(new URL(path, import.meta.url));
-const requirements = here('requirements.txt');
-const run = promisify(execFile);
 
-/** Installs Schemathesis into a folder of its own, unless this version is there; returns its program. */
+/** Installs Schemathesis unless this version is there; returns its program. */
 export async function installSchemathesis(): Promise<string> {
-  const version = createHash('sha256').update(readFileSync(requirements)).digest('hex').slice(0, 12);
-  const folder = here(`../node_modules/.cache/schemathesis-${version}`);
-  const program = join(folder, 'bin', 'schemathesis');
-  // Written last: an installation that was broken off has no mark.
-  const mark = join(folder, 'installed');
-  if (existsSync(mark)) return program;
-  rmSync(folder, { recursive: true, force: true });
-  await run('python3', ['-m', 'venv', folder]).catch((error: unknown) => {
-    throw new Error(
-      'python3 -m venv failed; install Python 3.11 or newer, and on Debian the package python3-venv',
-      { cause: error },
-    );
-  });
-  // As with npm: versions and contents as they were chosen, and nothing that would be built here.
-  const strictly = ['--no-deps', '--require-hashes', '--only-binary=:all:'];
-  await run(join(folder, 'bin', 'pip'), ['install', '--quiet', ...strictly, '-r', requirements]);
-  writeFileSync(mark, '');
-  return program;
+  return join(await installPythonTools('schemathesis', here('requirements.txt')), 'schemathesis');
 }
 
 /** The settings in schemathesis.toml, and where to take ids of what is there. */

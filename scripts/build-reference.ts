@@ -4,10 +4,10 @@ import { fileURLToPath } from 'node:url';
 import { brotliCompressSync, constants, gzipSync } from 'node:zlib';
 import apiReference from '@scalar/fastify-api-reference';
 import fastify from 'fastify';
-import { describeAdminApi } from '../src/http/admin/description.ts';
 import { adminOperations } from '../src/http/admin/operations.ts';
-import { describeApi } from '../src/http/description/openapi.ts';
 import { operations } from '../src/http/operations.ts';
+import { describeAdminApi } from './description/admin.ts';
+import { describeApi } from './description/openapi.ts';
 
 /** Writes the files of the API reference, which the service serves as they are, each in every encoding. */
 

@@ -1,7 +1,7 @@
-import { describeAdminApi } from '../src/http/admin/description.ts';
 import { adminOperations } from '../src/http/admin/operations.ts';
-import { describeApi } from '../src/http/description/openapi.ts';
 import { operations } from '../src/http/operations.ts';
+import { describeAdminApi } from './description/admin.ts';
+import { describeApi } from './description/openapi.ts';
 import { writeOrCheck } from './write-or-check.ts';
 
 /** The API descriptions, from the registry and the operations. */

@@ -154,21 +154,13 @@ const table = { ...onEitherApi, ...onPublicApi, ...onAdminApi };
 
 export type RequestErrorCode = keyof typeof table;
 
-export interface DescribedError {
-  readonly code: string;
-  readonly status: number;
-  readonly problem: string;
-  readonly remedy: string;
-}
-
 export type ApiName = 'public' | 'admin';
 
-/** The errors of an API for its reference, ordered by status. */
-export function errorsOf(api: ApiName): DescribedError[] {
-  return Object.entries<Row>({ ...onEitherApi, ...(api === 'admin' ? onAdminApi : onPublicApi) })
-    .map(([code, [status, problem, remedy]]) => ({ code, status, problem, remedy }))
-    .toSorted((a, b) => a.status - b.status);
-}
+/** The errors of each API. */
+export const errorTables: Readonly<Record<ApiName, Readonly<Record<string, Row>>>> = {
+  public: { ...onEitherApi, ...onPublicApi },
+  admin: { ...onEitherApi, ...onAdminApi },
+};
 
 /** One field of a request and what is wrong with it. */
 export interface Detail {

@@ -122,8 +122,11 @@ export const limits = {
   rejectionsPerPageDefault: 100,
   rejectionPageBytesMax: 4 * 1024 * 1024,
   rejectionGroupsMax: 1_000,
-  /** Up to this many rejections of a type, an upload fetches the ids of all of them instead of looking for its own. */
-  fewRejectionsMax: 500,
+  /** Up to this many rejections of a type, an upload fetches the ids of all of them and settles its own at once. */
+  fewRejectionsMax: 100,
+  /** How often rejections of stored records are removed if the type has more, and for how many batches at once. */
+  settleRejectionsIntervalMs: 2_000,
+  batchesPerSettling: 50,
   rejectionKindsPerBatchMax: 50,
   /** Per organisation; beyond it a rejection is described by its first problem alone. */
   rejectionKindsMax: 2_000,

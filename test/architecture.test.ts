@@ -189,6 +189,15 @@ it('no source file is longer than 400 lines', () => {
   expect(long).toEqual([]);
 });
 
+it('no folder holds more than a dozen files next to its sub-folders', () => {
+  const code = [...sources, ...globSync('client/src/**/*.ts', { cwd: root })].filter(
+    (file) => /^(client\/)?src\//.test(file) && !file.endsWith('.test.ts'),
+  );
+  const folders = [...Map.groupBy(code, (file) => dirname(file))];
+  expect(folders.length).toBeGreaterThan(30);
+  expect(folders.filter(([, files]) => files.length > 12).map(([folder]) => folder)).toEqual([]);
+});
+
 it('only config.ts reads the environment', () => {
   const readers = sources.filter(
     (file) => file.startsWith('src/') && /process\.env/.test(readFileSync(resolve(root, file), 'utf8')),

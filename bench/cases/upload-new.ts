@@ -8,6 +8,8 @@ const goal = { atLeast: 0.75 };
 const floor = 0.3;
 const goalOfSingle = { atLeast: 1 };
 const counts = [1, 2, 3];
+/** On two cores this is the best, or near it. */
+const quickCounts = [2];
 const tables = [bareTable('transactions'), publicTable('transactions')];
 
 /** New records, against COPY into a table with the foreign key that stands for the service's check of references. */
@@ -20,25 +22,24 @@ export const uploadNew: Case = {
     await storeReferences(cluster, [tenant.organisationId], 'shops', referencesDefault);
     const recipe: Recipe = { type: 'transactions', count: rows, seed: 7 };
     bench.progress('preparing files and bodies');
-    const files = writeCopyFiles(bench, recipe, counts);
+    const measuredCounts = bench.quick ? quickCounts : counts;
+    const files = writeCopyFiles(bench, recipe, measuredCounts);
     const requests = uploadRequests(bench, recipe);
     const sessions = await openSessions(bench, counts.length);
     const copy = (count: number) => async () => {
       await cluster.clean(...tables);
       return copyRate(sessions, files.of(count), recipe);
     };
-    const { service: intake, ...bare } = await interleave(bench, {
-      '1 connection': copy(1),
-      '2 connections': copy(2),
-      '3 connections': copy(3),
-      service: async () => {
-        await cluster.clean(...tables);
-        return uploadRate({ port: service.port, connections }, requests, { created: rows });
-      },
-    });
+    const copies = measuredCounts.map((count) => [connectionsOf(count), copy(count)] as const);
+    const upload = async () => {
+      await cluster.clean(...tables);
+      return uploadRate({ port: service.port, connections }, requests, { created: rows });
+    };
+    const measured = await interleave<string>(bench, { ...Object.fromEntries(copies), service: upload });
+    const { service: intake = [], ...bare } = measured;
     files.remove();
     const best = bestOf(bare);
-    const single = bare['1 connection'];
+    const single = bare[connectionsOf(1)];
     const unit = 'rows/s';
     const comparisons: Comparison[] = [
       {
@@ -51,7 +52,9 @@ export const uploadNew: Case = {
         goal,
         floor,
       },
-      {
+    ];
+    if (single)
+      comparisons.push({
         name: 'upload-new, single',
         yardstick: 'psql \\copy, 1 connection',
         unit,
@@ -59,8 +62,9 @@ export const uploadNew: Case = {
         intake,
         ratios: ratiosOf(intake, single),
         goal: goalOfSingle,
-      },
-    ];
+      });
     return comparisons;
   },
 };
+
+const connectionsOf = (count: number) => (count === 1 ? '1 connection' : `${count} connections`);

@@ -8,6 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeAll, beforeEach, expect, it, onTestFinished, vi } from 'vitest';
 import { type SharedServer, sharedServer } from '../../test/support/built-server.ts';
 import { many, newShop, newTransaction } from '../../test/support/new-records.ts';
+import { commands } from '../src/command/commands.ts';
 import { Intake } from '../src/index.ts';
 import { startHttpProxy } from './support/http-proxy.ts';
 import { feedIntake, type Place, runIntake, startIntake } from './support/run-intake.ts';
@@ -60,10 +61,9 @@ it('every command has help with examples; a typo is exit code 2 and does nothing
       ' ',
     ),
   );
-  for (const help of await Promise.all(names.map((name) => runIntake(place, name, '--help')))) {
-    expect(help).toMatchObject({ exitCode: 0, stderr: '' });
-    expect(help.stdout).toMatch(/^Usage: intake [\s\S]+\nExamples:\n {2}/);
-  }
+  for (const name of names) expect(commands[name]?.help).toMatch(/^Usage: intake [\s\S]+\nExamples:\n {2}/);
+  const help = await runIntake(place, 'upload', '--help');
+  expect(help).toEqual({ exitCode: 0, stdout: `${commands.upload?.help}\n`, stderr: '' });
   put('shops.csv', csvOf([newShop()]));
   const typo = await runIntake(place, 'upload', 'shops.csv', '--dryrun');
   expect(typo).toMatchObject({ exitCode: 2, stdout: '' });

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { beforeAll, expect, it } from 'vitest';
-import { installOnce } from '../../client-check/install.ts';
+import { installPythonTools } from '../../scripts/install-once.ts';
 import { type SharedServer, sharedServer } from '../../test/support/built-server.ts';
 import { newShop, newTransaction } from '../../test/support/new-records.ts';
 import { Intake } from '../src/index.ts';
@@ -23,20 +23,16 @@ let python: string;
 beforeAll(async () => {
   server = await sharedServer();
   const requirements = fileURLToPath(new URL('support/duckdb-requirements.txt', import.meta.url));
-  const folder = await installOnce('duckdb', requirements, async (made) => {
-    await run('python3', ['-m', 'venv', made]);
-    const strictly = ['--no-deps', '--require-hashes', '--only-binary=:all:'];
-    await run(join(made, 'bin/pip'), ['install', '--quiet', ...strictly, '-r', requirements]);
-  });
-  python = join(folder, 'bin/python');
+  python = join(await installPythonTools('duckdb', requirements), 'python');
 }, 600_000);
 
-/** The rows of a query in DuckDB, all values as text. */
-async function query(sql: string): Promise<(string | null)[][]> {
+/** The rows of each query in one DuckDB, all values as text. */
+async function query(...queries: string[]): Promise<(string | null)[][][]> {
   const program = `import duckdb, json, sys
 duckdb.sql("set timezone = 'UTC'")
-print(json.dumps([[None if v is None else str(v) for v in row] for row in duckdb.sql(sys.argv[1]).fetchall()]))`;
-  const { stdout } = await run(python, ['-c', program, sql]);
+text = lambda rows: [[None if v is None else str(v) for v in row] for row in rows]
+print(json.dumps([text(duckdb.sql(query).fetchall()) for query in sys.argv[1:]]))`;
+  const { stdout } = await run(python, ['-c', program, ...queries]);
   return JSON.parse(stdout);
 }
 
@@ -69,31 +65,33 @@ it('DuckDB finds timestamps, days and decimals in exports', async () => {
     await once(file, 'close');
     return path;
   };
-  const parquet = await exported('transactions', 'parquet');
-  const select = `select typeof(amount), amount::text, typeof(created), (created at time zone 'utc')::text`;
-  expect(await query(`${select} from '${parquet}' where created is not null`)).toEqual([
-    ['DECIMAL(38,9)', '22.490000000', 'TIMESTAMP WITH TIME ZONE', '2026-03-14 09:26:53.589793'],
+  const [parquet, customers, interactions, lines, received] = await Promise.all([
+    exported('transactions', 'parquet'),
+    exported('customers', 'parquet'),
+    exported('interactions', 'parquet'),
+    exported('transactions', 'ndjson'),
+    exported('interactions', 'ndjson'),
   ]);
-  expect(
-    await query(`select sum(savings + amount)::text from '${parquet}' where created is not null`),
-  ).toEqual([['22.590000000']]);
-  const customers = await exported('customers', 'parquet');
-  expect(await query(`select typeof(birthdate), birthdate::text from '${customers}'`)).toEqual([
-    ['DATE', '1999-02-28'],
-  ]);
-  const interactions = await exported('interactions', 'parquet');
-  const events = `select typeof(event_timestamp), (event_timestamp at time zone 'utc')::text, typeof(created)`;
-  expect(await query(`${events} from '${interactions}' order by 2`)).toEqual([
-    ['TIMESTAMP WITH TIME ZONE', '2001-02-03 04:05:06', 'TIMESTAMP WITH TIME ZONE'],
-    ['TIMESTAMP WITH TIME ZONE', '2001-02-03 04:05:06.000007', 'TIMESTAMP WITH TIME ZONE'],
-  ]);
-  const lines = await exported('transactions', 'ndjson');
-  expect(
-    await query(`select typeof(created), created::text from read_json('${lines}') where created is not null`),
-  ).toEqual([['TIMESTAMP WITH TIME ZONE', '2026-03-14 09:26:53.589793+00']]);
-  const received = await exported('interactions', 'ndjson');
-  expect(await query(`select distinct typeof(created) from read_json('${received}')`)).toEqual([
-    ['TIMESTAMP WITH TIME ZONE'],
+  const results = await query(
+    `select typeof(amount), amount::text, typeof(created), (created at time zone 'utc')::text
+     from '${parquet}' where created is not null`,
+    `select sum(savings + amount)::text from '${parquet}' where created is not null`,
+    `select typeof(birthdate), birthdate::text from '${customers}'`,
+    `select typeof(event_timestamp), (event_timestamp at time zone 'utc')::text, typeof(created)
+     from '${interactions}' order by 2`,
+    `select typeof(created), created::text from read_json('${lines}') where created is not null`,
+    `select distinct typeof(created) from read_json('${received}')`,
+  );
+  expect(results).toEqual([
+    [['DECIMAL(38,9)', '22.490000000', 'TIMESTAMP WITH TIME ZONE', '2026-03-14 09:26:53.589793']],
+    [['22.590000000']],
+    [['DATE', '1999-02-28']],
+    [
+      ['TIMESTAMP WITH TIME ZONE', '2001-02-03 04:05:06', 'TIMESTAMP WITH TIME ZONE'],
+      ['TIMESTAMP WITH TIME ZONE', '2001-02-03 04:05:06.000007', 'TIMESTAMP WITH TIME ZONE'],
+    ],
+    [['TIMESTAMP WITH TIME ZONE', '2026-03-14 09:26:53.589793+00']],
+    [['TIMESTAMP WITH TIME ZONE']],
   ]);
   rmSync(cwd, { recursive: true });
 }, 240_000);

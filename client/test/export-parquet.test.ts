@@ -15,7 +15,7 @@ import { peakMegabytesOf } from './support/peak-memory.ts';
 import { type Place, runIntake, startIntake } from './support/run-intake.ts';
 
 /** More of them show that memory is bounded: ROWS=1000000 npx vitest run client/test/export-parquet.test.ts */
-const rows = Number(process.env.ROWS ?? 25_000);
+const rows = Number(process.env.ROWS ?? 11_000);
 
 let server: SharedServer;
 
@@ -49,7 +49,7 @@ it('an export as Parquet, uploaded again, changes nothing', async () => {
     running.stdout?.pipe(file);
     const [peakMegabytes] = await Promise.all([peakMegabytesOf(running), once(file, 'close')]);
     expect(running.exitCode).toBe(0);
-    if (rows > 25_000) console.info(`${type}: ${Math.round(peakMegabytes)} MB`);
+    if (rows > 11_000) console.info(`${type}: ${Math.round(peakMegabytes)} MB`);
     expect(peakMegabytes).toBeLessThan(250);
   }
   const { sent } = await readAll(join(cwd, 'shops.parquet'));

@@ -13,7 +13,7 @@ import { Intake } from '../src/index.ts';
 import { runIntake, startIntake } from './support/run-intake.ts';
 
 /** By hand: INTERACTIONS=2000000 npx vitest run client/test/resume-interactions.test.ts */
-const count = Number(process.env.INTERACTIONS ?? 60_000);
+const count = Number(process.env.INTERACTIONS ?? 30_000);
 const kills = 3;
 /** Two lines of the journal for each 2,000 records, so that the kills are spread over the file. */
 const linesPerRun = Math.floor(count / 5_000);
@@ -80,7 +80,7 @@ it(`${count} interactions from a dirty file are stored once each, though the upl
     const resumed = killed === 0 ? [] : ['--resume'];
     const running = startIntake(place, 'upload', 'interactions.csv', ...options, ...resumed);
     while (running.exitCode === null && journalLines(`${path}.journal`) < before + linesPerRun)
-      await sleep(2);
+      await sleep(5);
     expect(running.kill('SIGKILL')).toBe(true);
     expect(await running.ended).toMatchObject({ exitCode: null, stdout: '' });
   }

@@ -1,3 +1,7 @@
+// Transaction ids (`xid8`) and a snapshot, as in key polling, cannot replace the numbers: each node of a cluster and each new server
+// counts its own, so after a shard move or a dump and restore new changes could come before the cursors of readers. One long
+// writing transaction, even in another database of the server, would also hold back the feeds of all organisations.
+
 import { randomBytes } from 'node:crypto';
 import { limits } from '../limits.ts';
 import type { Client, Pool } from '../postgres/pool.ts';

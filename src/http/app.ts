@@ -1,4 +1,4 @@
-// http/: the only folder that knows Fastify: the list of operations, the gate, the routes, the API description.
+// http/: the only folder that knows Fastify: the list of operations, the gate, the routes, the server.
 
 import { METHODS } from 'node:http';
 import type { Socket } from 'node:net';
@@ -18,7 +18,7 @@ import type { AdminParts } from './admin/parts.ts';
 import { type Admitted, admit, admitOperator, type Seen } from './gate.ts';
 import { isJsonLines, jsonLines } from './operation/accept.ts';
 import { corsHeaders, preflightHeaders } from './operation/browser-keys.ts';
-import type { Answer, Operation, Parts } from './operation/operation.ts';
+import type { Answer, Call, Operation, Parts } from './operation/operation.ts';
 import { operations } from './operations.ts';
 import { addReference, referencePaths } from './reference.ts';
 import { beginLine, lineEnder } from './server/access-log.ts';
@@ -256,33 +256,26 @@ function addRoute<P>(app: FastifyInstance, operation: Operation<P>, parts: P): v
     config: { operation },
     async handler(request, reply) {
       const { principal, token, query, holding } = passedOf(request);
-      const { id: requestId, headers, log } = request;
       const body = request.body as Buffer | undefined;
-      const params = request.params as Record<string, string>;
-      const tellLimit = (limit: LimitHeaders) => addLimit(reply, limit);
-      const reserve = (bytes: number) => holding.grow((body?.length ?? 0) + bytes);
-      try {
-        const step = stepOf(request);
-        const hold = (bytes: number) => {
+      const call: Call = {
+        requestId: request.id,
+        principal,
+        token,
+        params: request.params as Record<string, string>,
+        query,
+        headers: request.headers,
+        body,
+        reserve: (bytes) => holding.grow((body?.length ?? 0) + bytes),
+        hold(bytes) {
           holding.grow(bytes);
           holding.set(bytes);
-        };
-        const onClose = (listener: () => void) => void reply.raw.once('close', listener);
-        const memory = { reserve, hold };
-        const call = {
-          requestId,
-          principal,
-          token,
-          params,
-          query,
-          headers,
-          body,
-          ...memory,
-          tellLimit,
-          onClose,
-          log,
-          step,
-        };
+        },
+        tellLimit: (limit) => addLimit(reply, limit),
+        onClose: (listener) => void reply.raw.once('close', listener),
+        log: request.log,
+        step: stepOf(request),
+      };
+      try {
         const handle = () => operation.handle(call, parts);
         const answer = await (request.trace ? request.trace.within(handle) : handle());
         if (request.line) {
@@ -345,8 +338,10 @@ function holdAnswer(
   else reply.raw.once('close', () => holding.release());
 }
 
-/** A second limit is appended to the same header. */
-/** A limit that is counted twice, as by a batch of interactions, is reported as it is after the second count. */
+/**
+ * A second limit is appended to the same header. A limit that is counted twice, as by a batch of interactions, is reported as it is
+ * after the second count.
+ */
 function addLimit(reply: FastifyReply, limit: LimitHeaders): void {
   for (const [name, value] of Object.entries(limit)) {
     const first = reply.getHeader(name) as string | undefined;

@@ -49,16 +49,8 @@ export function insertStatement(organisationId: string, arrays: readonly Buffer[
 
 /** The same for interactions of any organisations, with each value as a parameter. */
 export function writtenOut(added: readonly NewInteraction[]): Write[] {
-  const rows = added.map(({ organisationId, interactionId, row, eventTime }) => {
-    const values: unknown[] = [interactionId, ...row, isoOf(eventTime)];
-    values[eventTimestampAt] = JSON.stringify(values[eventTimestampAt]);
-    return [organisationId, ...values];
-  });
+  const rows = added.map((one) => [one.organisationId, ...valuesOf(one, isoOf(one.eventTime))]);
   return insertsInParts('interactions', ['organisation_id', ...columns], rows);
-}
-
-export async function insertInteraction(client: Client, added: NewInteraction): Promise<void> {
-  await insertEncoded(client, added.organisationId, { count: 1, arrays: arraysOf([added]) });
 }
 
 /** Writes rows that are already encoded: the ids, the fields in the registry's order, and the time of the event. */
@@ -76,16 +68,19 @@ export async function insertEncoded(
 
 /** A column for the id, one for each field, and one for the time of the event. */
 export function arraysOf(added: readonly NewInteraction[]): Buffer[] {
-  const rows = added.map(({ interactionId, row, eventTime }) => {
-    const values: Row = [interactionId, ...row, eventTime];
-    values[eventTimestampAt] = JSON.stringify(values[eventTimestampAt]);
-    return values;
-  });
-  return types.map((type, at) => binaryArray(type, column(rows, at)));
+  const rows = added.map((one) => valuesOf(one, one.eventTime));
+  return types.map((type, at) =>
+    binaryArray(
+      type,
+      rows.map((row) => row[at] ?? null),
+    ),
+  );
 }
 
-function column(rows: readonly Row[], at: number) {
-  return rows.map((row) => row[at] ?? null);
+function valuesOf({ interactionId, row }: NewInteraction, eventTime: Row[number]): Row {
+  const values = [interactionId, ...row, eventTime];
+  values[eventTimestampAt] = JSON.stringify(values[eventTimestampAt]);
+  return values;
 }
 
 /** One stored interaction: every field of the resource by its name, and the id. */

@@ -8,7 +8,7 @@ import type { FieldProblem } from '../registry/validate.ts';
 import { keepMissing, type NewRejections } from '../rejections/keep-rejections.ts';
 import { KindList } from '../rejections/kind-list.ts';
 import { countChange, storeKinds } from '../rejections/rejection-kinds.ts';
-import { deleteRejections, lockRejectionsOf } from '../rejections/rejections.ts';
+import { deleteSettled, findRejectionsOf, lockFound } from '../rejections/rejections.ts';
 import { claimIdempotencyKey, replaceClaim } from './idempotency-keys.ts';
 import { doneOf, isKeyed } from './interaction-inserts.ts';
 import {
@@ -120,10 +120,8 @@ async function removeRejection(
   interactionId: string,
 ): Promise<Map<string, number>> {
   const arrays = [binaryArray('uuid', [interactionId]), binaryArray('timestamptz', [null])];
-  const found = await lockRejectionsOf(client, organisationId, 'interactions', { count: 1, arrays });
-  const ids = found.map(({ rejection_id }) => rejection_id);
+  const find = () => findRejectionsOf(client, organisationId, 'interactions', { count: 1, arrays });
   const removed = new Map<string, number>();
-  for (const kindId of (await deleteRejections(client, organisationId, ids)).values())
-    countChange(removed, kindId, -1);
+  await deleteSettled(client, organisationId, await lockFound(client, organisationId, find), removed);
   return removed;
 }

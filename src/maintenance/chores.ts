@@ -13,6 +13,7 @@ import { receiptPartitions } from '../receipts/receipts.ts';
 import { rollUpCounts } from '../records/record-counts.ts';
 import { purgeKinds, purgeRejections } from '../rejections/purge-rejections.ts';
 import { countAllRejections } from '../rejections/rejection-kinds.ts';
+import { settleAll } from '../rejections/unsettled-batches.ts';
 import { ReportKeeper } from '../reports/keep-report.ts';
 import { reportLagMs } from '../reports/report-lag.ts';
 import type { Chore } from './maintenance.ts';
@@ -70,6 +71,11 @@ export function choresOf(pool: Pool, config: MaintenanceConfig): Chore[] {
       everyMs: limits.numberChangesIntervalMs,
       isLong: true,
       run: (stopping) => numberForAll(pool, stopping),
+    },
+    {
+      name: 'settle rejections',
+      everyMs: limits.settleRejectionsIntervalMs,
+      run: (stopping) => settleAll(pool, stopping),
     },
     {
       name: 'count for the report',

@@ -4,8 +4,7 @@ import { hashKey, isToken, makeToken } from '../keys/key-format.ts';
 import { isoTime } from '../postgres/iso-time.ts';
 import type { Client, Pool } from '../postgres/pool.ts';
 import { inTransaction } from '../postgres/transactions.ts';
-import { insertAuditEntry } from './audit-log.ts';
-import type { Operator } from './audited-actions.ts';
+import { audit, type Operator } from './audit-log.ts';
 
 /** `read-only` permits every GET of the admin API, `full` everything. */
 export type TokenRole = 'full' | 'read-only';
@@ -90,13 +89,4 @@ export async function revokeToken(pool: Pool, by: Operator, name: string): Promi
 export async function isTokenThere(client: Client | Pool, name: string): Promise<boolean> {
   const { rows } = await client.query('select from admin_tokens where name = $1', [name]);
   return rows.length > 0;
-}
-
-async function audit(
-  client: Client,
-  { actor, requestId = null }: { actor: string; requestId?: string | null },
-  act: string,
-  details: Record<string, unknown>,
-): Promise<void> {
-  await insertAuditEntry(client, { actor, act, organisationId: null, keyId: null, requestId, details });
 }

@@ -3,8 +3,8 @@ import { limits } from '../limits.ts';
 import type { Client, Pool } from '../postgres/pool.ts';
 import { inTransaction } from '../postgres/transactions.ts';
 import { isTokenThere, revokeToken } from './admin-tokens.ts';
-import { type AuditEntry, insertAuditEntry } from './audit-log.ts';
-import { changeOrganisation, type Operator, revokeKey } from './audited-actions.ts';
+import { type AuditEntry, audit, type Operator } from './audit-log.ts';
+import { changeOrganisation, revokeKey } from './audited-actions.ts';
 
 export interface Repeated {
   readonly revokedKeys: number;
@@ -104,15 +104,7 @@ async function endKey(pool: Pool, by: Operator, keyId: string, graceMs: number):
     const ended = await endApiKeyAfter(client, keyId, graceMs);
     if (!ended) return;
     const details = { grace_seconds: Math.round(graceMs / 1_000) };
-    const { organisationId } = ended;
-    await insertAuditEntry(client, {
-      actor: by.actor,
-      act: 'key.end',
-      organisationId,
-      keyId,
-      requestId: null,
-      details,
-    });
+    await audit(client, by, 'key.end', details, { organisationId: ended.organisationId, keyId });
   });
 }
 
@@ -149,22 +141,14 @@ async function forgetCursors(client: Client): Promise<void> {
 }
 
 /** From now on the database gives out keys again. */
-export async function confirmRestore(pool: Pool, { actor }: Operator): Promise<void> {
+export async function confirmRestore(pool: Pool, by: Operator): Promise<void> {
   await inTransaction(pool, async (client) => {
     const { rows } = await client.query<{ target: string }>(
       `insert into restores (target) select recovery_target() where recovery_target() is not null
        on conflict do nothing returning target`,
     );
     await forgetCursors(client);
-    const details = { target: rows[0]?.target ?? null };
-    await insertAuditEntry(client, {
-      actor,
-      act: 'restore.confirm',
-      organisationId: null,
-      keyId: null,
-      requestId: null,
-      details,
-    });
+    await audit(client, by, 'restore.confirm', { target: rows[0]?.target ?? null });
   });
 }
 

@@ -33,12 +33,15 @@ const sqlTypes: Readonly<Record<Field['column'], string>> = {
   jsonb: 'jsonb',
 };
 
-const organisationId: Column = {
-  name: 'organisation_id',
-  type: 'uuid',
-  about: 'the organisation that the row belongs to; part of every join',
-  value: 'r.organisation_id',
-};
+function column(name: string, type: string, about: string, value = `r.${name}`): Column {
+  return { name, type, about, value };
+}
+
+const organisationId = column(
+  'organisation_id',
+  'uuid',
+  'the organisation that the row belongs to; part of every join',
+);
 
 function columnOf([name, field]: [string, Field]): Column {
   const type = field.references as ResourceType | undefined;
@@ -60,12 +63,11 @@ function recordsOf(type: ResourceType): View {
     columns: [
       organisationId,
       ...Object.entries(fields).map(columnOf),
-      {
-        name: 'stored_at',
-        type: sqlTypes.timestamptz,
-        about: 'when Intake last wrote the row: it was new, or something in it had changed',
-        value: 'r.stored_at',
-      },
+      column(
+        'stored_at',
+        sqlTypes.timestamptz,
+        'when Intake last wrote the row: it was new, or something in it had changed',
+      ),
     ],
     from: `public.${name} r`,
   };
@@ -82,34 +84,24 @@ const transactions: View = {
   about: 'One row a transaction, with its shop, the categories of the shop, and the customer.',
   columns: [
     ...plainTransactions.columns,
-    { name: 'shop_name', type: 'text', about: 'of the shop, deleted or not', value: 's.name' },
-    {
-      name: 'category_ids',
-      type: 'uuid[]',
-      about: 'the categories of the shop today, by name; null where it has none',
-      value: 'k.category_ids',
-    },
-    {
-      name: 'category_names',
-      type: 'text[]',
-      about: 'their names, in the same order',
-      value: 'k.category_names',
-    },
-    {
-      name: 'customer_region',
-      type: 'text',
-      about: 'of the customer whose id is `student_id`; null where none is stored, like the four below',
-      value: 'c.region',
-    },
-    { name: 'customer_birthdate', type: 'date', about: 'date of birth', value: 'c.birthdate' },
-    { name: 'customer_gender', type: 'text', about: 'free text', value: 'c.gender' },
-    {
-      name: 'customer_institute_id',
-      type: 'uuid',
-      about: 'the institute, in `institutes`',
-      value: 'c.institute_id',
-    },
-    { name: 'customer_course_id', type: 'uuid', about: 'the course, in `courses`', value: 'c.course_id' },
+    column('shop_name', 'text', 'of the shop, deleted or not', 's.name'),
+    column(
+      'category_ids',
+      'uuid[]',
+      'the categories of the shop today, by name; null where it has none',
+      'k.category_ids',
+    ),
+    column('category_names', 'text[]', 'their names, in the same order', 'k.category_names'),
+    column(
+      'customer_region',
+      'text',
+      'of the customer whose id is `student_id`; null where none is stored, like the four below',
+      'c.region',
+    ),
+    column('customer_birthdate', 'date', 'date of birth', 'c.birthdate'),
+    column('customer_gender', 'text', 'free text', 'c.gender'),
+    column('customer_institute_id', 'uuid', 'the institute, in `institutes`', 'c.institute_id'),
+    column('customer_course_id', 'uuid', 'the course, in `courses`', 'c.course_id'),
   ],
   from: `${plainTransactions.from}
     ${joined('shops', 's', 'shop_id', 'r.shop_id')}
@@ -131,37 +123,31 @@ const interactions: View = {
   about: 'One row an interaction. There are no deleted ones.',
   columns: [
     organisationId,
-    {
-      name: 'interaction_id',
-      type: 'uuid',
-      about: 'a UUIDv7, so in the order of receipt; filter by it to read some days only',
-      value: 'r.interaction_id',
-    },
+    column(
+      'interaction_id',
+      'uuid',
+      'a UUIDv7, so in the order of receipt; filter by it to read some days only',
+    ),
     ...Object.entries(interactionFields).map(columnOf),
-    {
-      name: 'event_time',
-      type: sqlTypes.timestamptz,
-      about: 'the instant at which it happened, as the sender says',
-      value: 'r.event_time',
-    },
-    {
-      name: 'received_at',
-      type: sqlTypes.timestamptz,
-      about: 'when Intake received it, to the millisecond; read from `interaction_id`',
-      value: `to_timestamp(('x' || translate(left(r.interaction_id::text, 13), '-', ''))::bit(48)::bigint / 1000.0)`,
-    },
-    {
-      name: 'item_name',
-      type: 'text',
-      about: 'the name of the shop, offer, tag or keyword, deleted or not',
-      value: 'coalesce(s.name, o.name, t.name, w.name)',
-    },
-    {
-      name: 'item_shop_id',
-      type: 'uuid',
-      about: 'the shop, or the shop of the offer; null for tags and keywords',
-      value: `case r.item_type when 'SHOP' then r.item_id else o.shop_id end`,
-    },
+    column('event_time', sqlTypes.timestamptz, 'the instant at which it happened, as the sender says'),
+    column(
+      'received_at',
+      sqlTypes.timestamptz,
+      'when Intake received it, to the millisecond; read from `interaction_id`',
+      `to_timestamp(('x' || translate(left(r.interaction_id::text, 13), '-', ''))::bit(48)::bigint / 1000.0)`,
+    ),
+    column(
+      'item_name',
+      'text',
+      'the name of the shop, offer, tag or keyword, deleted or not',
+      'coalesce(s.name, o.name, t.name, w.name)',
+    ),
+    column(
+      'item_shop_id',
+      'uuid',
+      'the shop, or the shop of the offer; null for tags and keywords',
+      `case r.item_type when 'SHOP' then r.item_id else o.shop_id end`,
+    ),
   ],
   from: `public.interactions r
     ${joined('shops', 's', 'shop_id', `r.item_id and r.item_type = 'SHOP'`)}
@@ -175,8 +161,8 @@ const organisations: View = {
   about: 'One row an organisation.',
   columns: [
     organisationId,
-    { name: 'slug', type: 'text', about: 'its short name, as in commands', value: 'r.slug' },
-    { name: 'name', type: 'text', about: 'its name', value: 'r.name' },
+    column('slug', 'text', 'its short name, as in commands'),
+    column('name', 'text', 'its name'),
   ],
   from: 'public.organisations r',
 };
@@ -187,25 +173,10 @@ const freshness: View = {
     'One row a record type that has been uploaded. It is counted in the background, so some seconds old.',
   columns: [
     organisationId,
-    { name: 'type', type: 'text', about: 'the record type, as in the address of an upload', value: 'r.type' },
-    {
-      name: 'records',
-      type: 'bigint',
-      about: 'how many are stored, deleted ones included',
-      value: 'r.records',
-    },
-    {
-      name: 'newest_updated',
-      type: sqlTypes.timestamptz,
-      about: 'the latest `updated` of any of them',
-      value: 'r.newest_updated',
-    },
-    {
-      name: 'last_upload',
-      type: sqlTypes.timestamptz,
-      about: 'when a batch of them was last uploaded',
-      value: 'r.last_upload',
-    },
+    column('type', 'text', 'the record type, as in the address of an upload'),
+    column('records', 'bigint', 'how many are stored, deleted ones included'),
+    column('newest_updated', sqlTypes.timestamptz, 'the latest `updated` of any of them'),
+    column('last_upload', sqlTypes.timestamptz, 'when a batch of them was last uploaded'),
   ],
   from: 'public.record_counts r',
 };

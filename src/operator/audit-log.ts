@@ -1,20 +1,25 @@
 import { isoTime } from '../postgres/iso-time.ts';
 import type { Client, Pool } from '../postgres/pool.ts';
 
-export interface NewAuditEntry {
+/** Who acts, as the audit log names them. */
+export interface Operator {
   readonly actor: string;
-  readonly act: string;
-  readonly organisationId: string | null;
-  readonly keyId: string | null;
-  readonly requestId: string | null;
-  readonly details: Readonly<Record<string, unknown>>;
+  /** The id of the HTTP request, if there was one. */
+  readonly requestId?: string;
 }
 
-export async function insertAuditEntry(client: Client, entry: NewAuditEntry): Promise<void> {
+/** Adds an entry, in the transaction of the act. */
+export async function audit(
+  client: Client,
+  { actor, requestId }: Operator,
+  act: string,
+  details: Readonly<Record<string, unknown>>,
+  { organisationId, keyId }: { readonly organisationId?: string; readonly keyId?: string } = {},
+): Promise<void> {
   await client.query(
     `insert into audit_log (actor, act, organisation_id, key_id, request_id, details)
      values ($1, $2, $3, $4, $5, $6)`,
-    [entry.actor, entry.act, entry.organisationId, entry.keyId, entry.requestId, entry.details],
+    [actor, act, organisationId ?? null, keyId ?? null, requestId ?? null, details],
   );
 }
 

@@ -9,20 +9,13 @@ import {
 import { hashKey, makeKey } from '../keys/key-format.ts';
 import type { Client, Pool } from '../postgres/pool.ts';
 import { inTransaction } from '../postgres/transactions.ts';
-import { insertAuditEntry } from './audit-log.ts';
+import { audit, type Operator } from './audit-log.ts';
 import {
   findOrganisation,
   insertOrganisation,
   type Organisation,
   updateOrganisation,
 } from './organisations.ts';
-
-/** Who acts, as the audit log names them. */
-export interface Operator {
-  readonly actor: string;
-  /** The id of the HTTP request, if there was one. */
-  readonly requestId?: string;
-}
 
 /** A key with its details; the only time the key is shown. */
 export interface IssuedKey extends ListedKey {
@@ -38,8 +31,8 @@ export async function createOrganisation(
 ): Promise<Organisation | undefined> {
   return inTransaction(pool, async (client) => {
     const created = await insertOrganisation(client, slug, name);
-    if (created)
-      await audit(client, by, 'organisation.create', created.organisation_id, null, { slug, name });
+    const organisationId = created?.organisation_id;
+    if (organisationId) await audit(client, by, 'organisation.create', { slug, name }, { organisationId });
     return created;
   });
 }
@@ -64,9 +57,8 @@ export async function changeOrganisation(
       ...change,
       suspended: suspended ?? old.suspended_at !== null,
     });
-    for (const [act, details] of actsOf(old, changed)) {
-      await audit(client, by, act, old.organisation_id, null, details);
-    }
+    const about = { organisationId: old.organisation_id };
+    for (const [act, details] of actsOf(old, changed)) await audit(client, by, act, details, about);
     return changed;
   });
 }
@@ -97,7 +89,8 @@ export async function issueKey(pool: Pool, by: Operator, wanted: KeyWanted): Pro
     const issued = await insertKey(client, by, wanted, null);
     const { permissions, browser, origins, label, expires_at } = issued;
     const details = { permissions, ...(browser && { browser, origins }), label, expires_at };
-    await audit(client, by, 'key.issue', wanted.organisationId, issued.key_id, details);
+    const about = { organisationId: wanted.organisationId, keyId: issued.key_id };
+    await audit(client, by, 'key.issue', details, about);
     return issued;
   });
 }
@@ -118,7 +111,7 @@ export async function rotateKey(
     const issued = await insertKey(client, by, { ...old, expiresAt }, keyId);
     const { key_id: successor, expires_at } = issued;
     const details = { successor, grace_seconds: graceMs / 1_000, expires_at };
-    await audit(client, by, 'key.rotate', old.organisationId, keyId, details);
+    await audit(client, by, 'key.rotate', details, { organisationId: old.organisationId, keyId });
     return issued;
   });
 }
@@ -127,7 +120,8 @@ export async function rotateKey(
 export async function revokeKey(pool: Pool, by: Operator, keyId: string): Promise<ListedKey | undefined> {
   return inTransaction(pool, async (client) => {
     const revoked = await revokeApiKey(client, keyId);
-    if (revoked?.isNew) await audit(client, by, 'key.revoke', revoked.organisationId, keyId, {});
+    if (revoked?.isNew)
+      await audit(client, by, 'key.revoke', {}, { organisationId: revoked.organisationId, keyId });
     return revoked && findListedKey(client, keyId);
   });
 }
@@ -143,22 +137,4 @@ async function insertKey(
   const listed = await findListedKey(client, keyId);
   if (!listed) throw new Error('a key that was just stored is not there');
   return { ...listed, key };
-}
-
-async function audit(
-  client: Client,
-  { actor, requestId }: Operator,
-  act: string,
-  organisationId: string,
-  keyId: string | null,
-  details: Record<string, unknown>,
-): Promise<void> {
-  await insertAuditEntry(client, {
-    actor,
-    act,
-    organisationId,
-    keyId,
-    requestId: requestId ?? null,
-    details,
-  });
 }

@@ -20,7 +20,8 @@ const grants: Readonly<Record<string, readonly string[]>> = {
     'select, insert, delete on record_count_changes, rejection_count_changes',
     'select, insert, update on leases',
     `select, insert, update, delete
-       on interaction_idempotency_keys, upload_idempotency_keys, rejections, rejection_kinds, report_transactions`,
+       on interaction_idempotency_keys, upload_idempotency_keys, rejections, rejection_kinds, unsettled_batches,
+         report_transactions`,
     'select, insert, update on report_progress, report_sums',
     'select, insert on report_interactions, report_visits',
     'select on interaction_partitions, schema_migrations, schema_compatibility, cursor_key, keys_expiring',

@@ -1,4 +1,4 @@
-import { type Client, isUnavailable, type Pool } from './pool.ts';
+import { type Client, type Pool, withClient } from './pool.ts';
 import { inOneTransaction } from './transactions.ts';
 
 // A sort that it needs all the same looks so expensive to PostgreSQL that it would compile the statement.
@@ -9,13 +9,8 @@ const forbidSorting = (client: Client) => client.query('set local enable_sort = 
  * grown table is analysed, it would sort all of its rows for each query: 115 ms for 300,000 records, against 7.
  */
 export async function withoutSorting<T>(pool: Pool, run: (client: Client) => Promise<T>): Promise<T> {
-  const client = await pool.connect();
-  try {
-    const [, result] = await inOneTransaction<unknown>(client, [forbidSorting, run]);
-    client.release();
-    return result as T;
-  } catch (error) {
-    client.release(isUnavailable(error));
-    throw error;
-  }
+  const [, result] = await withClient(pool, (client) =>
+    inOneTransaction<unknown>(client, [forbidSorting, run]),
+  );
+  return result as T;
 }

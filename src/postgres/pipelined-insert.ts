@@ -1,7 +1,6 @@
 import pg from 'pg';
 import { limits } from '../limits.ts';
-import type { Client } from './pool.ts';
-import { UnnamedClient } from './unnamed-client.ts';
+import { type Client, UnnamedClient } from './pool.ts';
 
 /** A statement with its values, to be prepared under its name. */
 export interface Statement {

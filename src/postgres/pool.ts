@@ -10,7 +10,6 @@ import {
   isWorkerNotConnected,
 } from './cluster/worker-errors.ts';
 import { type StatementEvents, timeStatements } from './timed-statements.ts';
-import { UnnamedClient } from './unnamed-client.ts';
 
 export type Client = pg.PoolClient & {
   /** How long a transaction may wait for a lock; undefined if only the statement timeout bounds it. */
@@ -61,6 +60,22 @@ export function createPool(
   return pool;
 }
 
+/** Runs `work` on one connection, which is closed instead of returned to the pool if the database went away. */
+export async function withClient<T>(
+  pool: { connect(): Promise<Client> },
+  work: (client: Client) => Promise<T>,
+): Promise<T> {
+  const client = await pool.connect();
+  try {
+    const result = await work(client);
+    client.release();
+    return result;
+  } catch (error) {
+    client.release(isUnavailable(error));
+    throw error;
+  }
+}
+
 /** The text form of instants, days and doubles must not depend on the settings of the database or the role. */
 function ownSessions(timeoutMs: number, plansOnce: boolean | undefined): pg.PoolConfig {
   return {
@@ -81,6 +96,24 @@ function ownSessions(timeoutMs: number, plansOnce: boolean | undefined): pg.Pool
  * connection keeps that plan when the table has grown.
  */
 const noWholeTables = '-c enable_seqscan=off';
+
+/**
+ * A connection without named prepared statements. Behind a pooler in transaction mode the next transaction may run in
+ * another session, which does not know the name, or knows it for a statement of another process.
+ */
+export class UnnamedClient extends pg.Client {
+  // biome-ignore lint/suspicious/noExplicitAny: `query` has nine overloads, and all of them pass through here.
+  override query(statement: any, ...rest: any[]): any {
+    const run = super.query as (...all: unknown[]) => unknown;
+    return run.call(
+      this,
+      typeof statement === 'object' && !(statement instanceof pg.Query)
+        ? { ...statement, name: undefined }
+        : statement,
+      ...rest,
+    );
+  }
+}
 
 /**
  * PgBouncer refuses startup parameters that it does not track. It tracks the time zone and the date style of each

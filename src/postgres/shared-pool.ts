@@ -1,7 +1,7 @@
 import { FairQueue } from '../admission/fair-queue.ts';
 import { limits } from '../limits.ts';
 import type { NodePools } from './cluster/node-pools.ts';
-import { type Client, isUnavailable, type Pool } from './pool.ts';
+import { type Client, type Pool, withClient } from './pool.ts';
 
 /**
  * The connections that all organisations share. They take turns, and each may hold only a share at once, so that others
@@ -68,17 +68,8 @@ export class SharedPool {
   }
 
   #poolOf(connect: () => Promise<Client>): Pool {
-    const query = async (...statement: Parameters<Client['query']>) => {
-      const client = await connect();
-      try {
-        const result = await client.query(...statement);
-        client.release();
-        return result;
-      } catch (error) {
-        client.release(isUnavailable(error));
-        throw error;
-      }
-    };
+    const query = (...statement: Parameters<Client['query']>) =>
+      withClient({ connect }, async (client) => client.query(...statement));
     return { connect, query } as unknown as Pool;
   }
 

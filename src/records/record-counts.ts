@@ -33,50 +33,40 @@ export async function countsOf(pool: Pool, organisationId: string): Promise<Type
  */
 export async function rollUpCounts(pool: Pool): Promise<void> {
   const work = async (client: Client) => {
-    const records = await differences(
+    await rollUp(
       client,
-      `
-      select count(*) as changes, true as is_counted from record_count_changes group by organisation_id, type`,
+      'record_count_changes',
+      'select count(*) as changes, true as is_counted from record_count_changes group by organisation_id, type',
+      `insert into record_counts as c (organisation_id, type, records, newest_updated, last_upload)
+       select organisation_id, type, sum(records), max(newest_updated), max(last_upload)
+       from record_count_changes group by organisation_id, type
+       on conflict (organisation_id, type) do update set records = c.records + excluded.records,
+         newest_updated = greatest(c.newest_updated, excluded.newest_updated),
+         last_upload = greatest(c.last_upload, excluded.last_upload)`,
     );
-    if (records.changes > 0) {
-      const add = `
-        insert into record_counts as c (organisation_id, type, records, newest_updated, last_upload)
-        select organisation_id, type, sum(records), max(newest_updated), max(last_upload)
-        from record_count_changes group by organisation_id, type
-        on conflict (organisation_id, type) do update set records = c.records + excluded.records,
-          newest_updated = greatest(c.newest_updated, excluded.newest_updated),
-          last_upload = greatest(c.last_upload, excluded.last_upload)`;
-      await queryRows(client, { text: add }, records.counts);
-      await queryRows(client, { text: 'delete from record_count_changes' }, records.changes);
-    }
-    const rejections = await differences(
+    await rollUp(
       client,
-      `
-      select count(*) as changes, count(k.kind_id) > 0 as is_counted
-      from rejection_count_changes c left join rejection_kinds k using (organisation_id, kind_id)
-      group by organisation_id, kind_id`,
+      'rejection_count_changes',
+      `select count(*) as changes, count(k.kind_id) > 0 as is_counted
+       from rejection_count_changes c left join rejection_kinds k using (organisation_id, kind_id)
+       group by organisation_id, kind_id`,
+      `update rejection_kinds k set rejections = k.rejections + c.rejections
+       from (
+         select organisation_id, kind_id, sum(rejections) as rejections from rejection_count_changes
+         group by organisation_id, kind_id) c
+       where c.organisation_id = k.organisation_id and c.kind_id = k.kind_id`,
     );
-    if (rejections.changes > 0) {
-      const add = `
-        update rejection_kinds k set rejections = k.rejections + c.rejections
-        from (
-          select organisation_id, kind_id, sum(rejections) as rejections from rejection_count_changes
-          group by organisation_id, kind_id) c
-        where c.organisation_id = k.organisation_id and c.kind_id = k.kind_id`;
-      await queryRows(client, { text: add }, rejections.counts);
-      await queryRows(client, { text: 'delete from rejection_count_changes' }, rejections.changes);
-    }
   };
   await retryConflicts(() => inTransaction(pool, work, 'begin isolation level repeatable read'));
 }
 
-/** The number of differences, and of the counts they change. */
-async function differences(
-  client: Client,
-  grouped: string,
-): Promise<{ readonly changes: number; readonly counts: number }> {
+/** `grouped` has a row for each count: how many differences it has, and whether the count exists. */
+async function rollUp(client: Client, differences: string, grouped: string, add: string): Promise<void> {
   const { rows } = await client.query<{ changes: number; counts: number }>(`
     select coalesce(sum(changes), 0)::integer as changes, count(*) filter (where is_counted)::integer as counts
     from (${grouped}) as grouped`);
-  return rows[0] ?? { changes: 0, counts: 0 };
+  const { changes, counts } = rows[0] ?? { changes: 0, counts: 0 };
+  if (changes === 0) return;
+  await queryRows(client, { text: add }, counts);
+  await queryRows(client, { text: `delete from ${differences}` }, changes);
 }

@@ -28,6 +28,7 @@ import {
   readExamples,
   type StoredRejection,
 } from './rejections.ts';
+import { settleOrganisation } from './unsettled-batches.ts';
 
 /** The filters of every operation on rejections. */
 export const rejectionFilters = {
@@ -55,6 +56,7 @@ export async function rejectionPage(
 ): Promise<string> {
   const { cursor, limit: asked, ...filter } = query;
   const limit = asked === undefined ? limits.rejectionsPerPageDefault : Number(asked);
+  await settleOrganisation(pool, organisationId);
   const { rejections, more } = await pageOfRejections(
     pool,
     organisationId,
@@ -93,6 +95,7 @@ interface Group {
 }
 
 export async function rejectionSummary(pool: Pool, organisationId: string, filter: RejectionFilter) {
+  await settleOrganisation(pool, organisationId);
   const groups = (await groupsOf(pool, organisationId, filter))
     .sort((a, b) => b.count - a.count || (nameOf(a) < nameOf(b) ? -1 : 1))
     .slice(0, limits.rejectionGroupsMax);
@@ -170,6 +173,7 @@ export async function countRejections(
   filter: RejectionFilter,
 ): Promise<number> {
   const { request_id } = filter;
+  await settleOrganisation(pool, organisationId);
   const kinds = await listKinds(pool, organisationId, filter);
   const counted = request_id === undefined ? undefined : await countByKind(pool, organisationId, request_id);
   return kinds.reduce(
@@ -190,6 +194,7 @@ export async function discardRejections(
   const deadlineMs = performance.now() + limits.discardRejectionsMs;
   const limit = limits.rejectionsPerDiscard;
   let discarded = 0;
+  await settleOrganisation(pool, organisationId);
   for (const kindIds of await kindsToDiscard(pool, organisationId, filter)) {
     let ids: readonly string[] = [];
     do {

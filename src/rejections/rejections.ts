@@ -4,7 +4,7 @@ import type { Client, Pool } from '../postgres/pool.ts';
 import { beginAgainUnless, queryRows } from '../postgres/transactions.ts';
 import type { UploadType } from '../registry/upload-types.ts';
 import { firstUuid } from '../registry/uuid-v7.ts';
-import { type KindFilter, listKinds, type Reasons } from './rejection-kinds.ts';
+import { countChange, type KindFilter, listKinds, type Reasons } from './rejection-kinds.ts';
 
 /**
  * These statements are not prepared: PostgreSQL would cache their plan, and a plan made while there were no rejections
@@ -179,26 +179,46 @@ export interface EarlierRejection {
 }
 
 /**
- * Locks the rejections of records, in the order of their ids and after the records, to avoid deadlocks. `sent` has the
- * records' ids and, in a second array, their `updated`. They are found, locked by their ids, and compared when they can no
- * longer change. In one statement PostgreSQL joined all ids with all rejections of an organisation that had grown since the
- * last analyze: 1,000 records took longer than the statement timeout.
+ * Locks the rejections that `find` returns, in the order of their ids and after the records, to avoid deadlocks. They are
+ * found, locked by their ids, and compared when they can no longer change. In one statement PostgreSQL joined all ids with
+ * all rejections of an organisation that had grown since the last analyze: 1,000 records took longer than the statement
+ * timeout.
  */
-export async function lockRejectionsOf(
+export async function lockFound(
   client: Client,
   organisationId: string,
-  type: UploadType,
-  sent: EncodedRows,
+  find: () => Promise<readonly EarlierRejection[]>,
 ): Promise<EarlierRejection[]> {
-  const found = await findRejectionsOf(client, organisationId, type, sent);
+  const found = await find();
   if (found.length === 0) return [];
   const ids = found.map(({ rejection_id }) => rejection_id);
   const locked = await lockRejections(client, organisationId, [...new Set(ids)]);
-  const compared = await findRejectionsOf(client, organisationId, type, sent);
-  return compared.filter(({ rejection_id }) => locked.has(rejection_id));
+  return mergeById((await find()).filter(({ rejection_id }) => locked.has(rejection_id)));
 }
 
-async function findRejectionsOf(
+/** A record that was sent several times finds its rejection several times; one of them settling it is enough. */
+function mergeById(found: readonly EarlierRejection[]): EarlierRejection[] {
+  const byId = new Map<string, EarlierRejection>();
+  for (const rejection of found)
+    if (!byId.get(rejection.rejection_id)?.is_settled) byId.set(rejection.rejection_id, rejection);
+  return [...byId.values()];
+}
+
+/** Deletes those of locked rejections that are settled, and enters the change in the number of each kind. */
+export async function deleteSettled(
+  client: Client,
+  organisationId: string,
+  locked: readonly EarlierRejection[],
+  changes: Map<string, number>,
+): Promise<void> {
+  const settled = locked.filter(({ is_settled }) => is_settled).map(({ rejection_id }) => rejection_id);
+  if (settled.length === 0) return;
+  const gone = await deleteLocked(client, organisationId, settled);
+  for (const kindId of gone.values()) countChange(changes, kindId, -1);
+}
+
+/** The rejections of records; `sent` has the records' ids and, in a second array, their `updated`. */
+export async function findRejectionsOf(
   client: Client,
   organisationId: string,
   type: UploadType,

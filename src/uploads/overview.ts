@@ -2,6 +2,7 @@ import type { Pool } from '../postgres/pool.ts';
 import { countsOf } from '../records/record-counts.ts';
 import { uploadTypes } from '../registry/upload-types.ts';
 import { listKinds } from '../rejections/rejection-kinds.ts';
+import { settleOrganisation } from '../rejections/unsettled-batches.ts';
 
 export interface Overview {
   readonly types: readonly {
@@ -16,6 +17,7 @@ export interface Overview {
 
 /** Reads the counts that were kept as records were stored; it counts no rows. */
 export async function overviewOf(pool: Pool, organisationId: string): Promise<Overview> {
+  await settleOrganisation(pool, organisationId);
   const counts = new Map((await countsOf(pool, organisationId)).map((count) => [count.type, count]));
   const rejections = new Map<string, number>();
   for (const { type, count } of await listKinds(pool, organisationId, {}))

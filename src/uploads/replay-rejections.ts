@@ -24,6 +24,7 @@ import {
   type StoredRejection,
   typesRejected,
 } from '../rejections/rejections.ts';
+import { settleBatchesOf, settleOrganisation } from '../rejections/unsettled-batches.ts';
 import { batchAnswer, type WrittenBatch } from './answer/answer.ts';
 import { notStored, type Outcome, outcomeUnknownOf } from './answer/outcome.ts';
 import type { CheckedBatch } from './read/batch-builder.ts';
@@ -104,6 +105,7 @@ export async function replayRejections(
   const asked = ordered
     .slice(from ? ordered.indexOf(from.type) : 0)
     .filter((type) => filter.type === undefined || filter.type === type);
+  await settleOrganisation(pool, organisationId);
   const types = await typesRejected(pool, organisationId, asked);
   const run = new ReplayRun(parts, replay);
   for (const type of types) {
@@ -270,6 +272,7 @@ async function listReplayable(
   filter: RejectionFilter,
   range: RejectionRange,
 ): Promise<StoredRejection[]> {
+  await settleOrganisation(pool, organisationId);
   const kinds = await listKinds(pool, organisationId, filter);
   const kindIds = kinds
     .filter(({ codes }) => !notKept.includes(codes[0] ?? ''))
@@ -305,6 +308,9 @@ async function settle(
   outcomes: readonly Outcome[],
 ): Promise<Map<string, number>> {
   const changes = new Map<string, number>();
+  // An upload may have stored one of the records since they were read; its rejection is then gone from here on.
+  const recordIds = rejections.flatMap(({ record_id }) => record_id ?? []);
+  await settleBatchesOf(client, organisationId, type, recordIds, changes);
   const kinds = new KindList(type, await hasAllKinds(client, organisationId));
   const tried = rejections.flatMap(({ rejection_id: id, kind_id }, at) => {
     const outcome = outcomes[at] as Outcome;

@@ -1,5 +1,6 @@
 // @module-tag full
 
+import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { apiOf } from '../support/api.ts';
 import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
@@ -25,14 +26,14 @@ interface Batch {
   readonly data: { readonly counts: { readonly created: number } };
 }
 
-it('10,000 transactions uploaded before their shops are put right by the shops and one replay', {
+it('3,000 transactions uploaded before their shops are put right by the shops and one replay', {
   timeout: 240_000,
 }, async () => {
   const api = apiOf(server.url, await server.createKey('acme'));
-  const transactions = newTransactions(10_000);
+  const transactions = newTransactions(3_000);
   const requestIds: string[] = [];
-  for (const at of many(2, (request) => request * 5_000)) {
-    const { status, body } = await api.upload('transactions', transactions.slice(at, at + 5_000));
+  for (const at of many(2, (request) => request * 1_500)) {
+    const { status, body } = await api.upload('transactions', transactions.slice(at, at + 1_500));
     expect(status).toBe(400);
     requestIds.push(body.request_id);
   }
@@ -43,11 +44,11 @@ it('10,000 transactions uploaded before their shops are put right by the shops a
     type: 'transactions',
     code: 'reference_not_found',
     field: 'shop_id',
-    count: 10_000,
+    count: 3_000,
   });
   expect(requestIds).toContain(group.example.request_id);
   expect(group.first_seen < group.last_seen).toBe(true);
-  expect(await overviewOf(api)).toMatchObject({ transactions: { records: 0, open_rejections: 10_000 } });
+  expect(await overviewOf(api)).toMatchObject({ transactions: { records: 0, open_rejections: 3_000 } });
 
   expect((await api.upload('shops', shops)).status).toBe(200);
   const { status, body } = await replayRejections(api);
@@ -56,15 +57,15 @@ it('10,000 transactions uploaded before their shops are put right by the shops a
     true,
     0,
   ]);
-  expect(body.batches.map(({ batch }: Batch) => batch)).toEqual(many(10, (at) => at + 1));
+  expect(body.batches.map(({ batch }: Batch) => batch)).toEqual(many(3, (at) => at + 1));
   const created = body.batches.reduce((sum: number, { data }: Batch) => sum + data.counts.created, 0);
-  expect(created).toBe(10_000);
+  expect(created).toBe(3_000);
 
   expect(await listRejections(api)).toEqual([]);
   expect(await summariseRejections(api)).toEqual([]);
   expect(await overviewOf(api)).toMatchObject({
     shops: { records: 500, open_rejections: 0 },
-    transactions: { records: 10_000, open_rejections: 0 },
+    transactions: { records: 3_000, open_rejections: 0 },
   });
   const stored = await queryDatabase<{ transaction_id: string }>(
     server.databaseUrl,
@@ -76,14 +77,31 @@ it('10,000 transactions uploaded before their shops are put right by the shops a
   expect((await api.batch('transactions', transactions.slice(-1_000))).counts.unchanged).toBe(1_000);
 });
 
+/** As if so many transactions more had been rejected for the reason that the only rejection has. */
+async function addRejections(slug: string, count: number): Promise<void> {
+  await queryDatabase(
+    server.databaseUrl,
+    `with first as (select r.* from rejections r join organisations using (organisation_id) where slug = $1),
+     added as (
+       insert into rejections (organisation_id, rejection_id, type, kind_id, request_id, index, record_id, updated, record)
+       select organisation_id, (left(rejection_id::text, 24) || lpad(to_hex(n), 12, '0'))::uuid, type, kind_id, request_id,
+         n, id, updated, replace(record, record_id::text, id::text)
+       from first cross join generate_series(1, $2::integer) n cross join lateral (select md5('transaction ' || n)::uuid as id)
+       returning organisation_id, kind_id)
+     insert into rejection_count_changes select organisation_id, kind_id, count(*) from added group by 1, 2`,
+    [slug, count],
+  );
+}
+
 it('of more than 50,000, a replay takes that many, says how many remain, and the next goes on from there', {
   timeout: 240_000,
 }, async () => {
   const api = apiOf(server.url, await server.createKey('more'));
   const late = newShop();
-  const transactions = [...newTransactions(50_000), ...many(100, () => newTransaction(late.shop_id))];
-  for (const at of many(11, (request) => request * 5_000))
-    expect((await api.upload('transactions', transactions.slice(at, at + 5_000))).status).toBe(400);
+  expect((await api.upload('transactions', [newTransaction(randomUUID())])).status).toBe(400);
+  await addRejections('more', 49_999);
+  const found = many(100, () => newTransaction(late.shop_id));
+  expect((await api.upload('transactions', found)).status).toBe(400);
   await api.upload('shops', [late]);
   const replay = async (cursor: string | null = null) => {
     const { status, body } = await replayRejections(api, cursor === null ? {} : { cursor });
@@ -94,10 +112,4 @@ it('of more than 50,000, a replay takes that many, says how many remain, and the
   expect(stuck).toEqual({ status: 400, batches: 50, remaining: 50_100, next: expect.any(String) });
   expect(await replay(stuck.next)).toEqual({ status: 200, batches: 1, remaining: 50_000, next: null });
   expect(await overviewOf(api)).toMatchObject({ transactions: { records: 100, open_rejections: 50_000 } });
-
-  await api.upload('shops', shops);
-  const rest = await replay();
-  expect(rest).toEqual({ status: 200, batches: 50, remaining: 0, next: expect.any(String) });
-  expect(await replay(rest.next)).toEqual({ status: 200, batches: 0, remaining: 0, next: null });
-  expect(await overviewOf(api)).toMatchObject({ transactions: { records: 50_100, open_rejections: 0 } });
 });

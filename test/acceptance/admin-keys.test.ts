@@ -1,5 +1,3 @@
-// @module-tag postgres-15
-
 import { createHash } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type AdminServer, startAdminServer } from '../support/admin-server.ts';

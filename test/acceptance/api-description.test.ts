@@ -1,5 +1,3 @@
-// @module-tag postgres-15
-
 import { readFileSync } from 'node:fs';
 import { validate } from '@scalar/openapi-parser';
 import { beforeAll, describe, expect, it } from 'vitest';

@@ -20,7 +20,8 @@ beforeAll(async () => {
   await queryDatabase(databaseUrl, `create role "${login}" login password '${password}'`);
 });
 
-const commands = ['migrate', 'serve', 'organisations list', 'keys list', 'audit'];
+/** All commands for operators open the database in the same way as `audit`. */
+const commands = ['migrate', 'serve', 'audit'];
 
 function changed(url: string, parts: Partial<Record<'username' | 'password' | 'host' | 'pathname', string>>) {
   return Object.assign(new URL(url), parts).href;

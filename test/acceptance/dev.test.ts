@@ -3,7 +3,7 @@
 
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { chmodSync, mkdirSync, renameSync, rmSync, statSync } from 'node:fs';
+import { chmodSync, cpSync, mkdirSync, renameSync, rmSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, describe, expect, it } from 'vitest';
@@ -18,6 +18,15 @@ const reachable = (path: string): boolean =>
   path === dirname(path) || ((statSync(dirname(path)).mode & 0o001) !== 0 && reachable(dirname(path)));
 const othersCanRun = reachable(process.execPath) && reachable(fileURLToPath(import.meta.url));
 const shop = { shop_id: '5f0c2d3e-8a41-4c5b-9d77-2b1e6f8a9c01', name: 'Corner Bakery', region: 'GB' };
+/** What dev needs of a clone. */
+const needed = ['src', 'scripts', 'migrations', 'package.json'];
+/** With the built reference: compressing its script takes longer than the start, and the first test does it. */
+function smallCopy(): string {
+  const folder = scratchCopy(...needed);
+  const built = fileURLToPath(new URL('../../dist/reference', import.meta.url));
+  cpSync(built, join(folder, 'dist/reference'), { recursive: true });
+  return folder;
+}
 const folders: string[] = [];
 afterEach(() => {
   for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true });
@@ -76,89 +85,97 @@ function pasteCurl({ output }: Dev): string {
   return execFileSync('bash', ['-c', curl], { encoding: 'utf8' });
 }
 
-async function startsStopsAndKeeps(
+/** Starts, uploads by the printed command, and stops; returns where the data is. */
+async function startsAndStops(
   folder: string,
   identity: { uid?: number; gid?: number } = {},
-): Promise<{ home: string; startedInMs: number }> {
-  const first = await startDev(folder, identity);
-  expect(JSON.parse(pasteCurl(first)).batches[0].data.counts.created).toBe(1);
+): Promise<{ dev: Dev; home: string }> {
+  const dev = await startDev(folder, identity);
+  expect(JSON.parse(pasteCurl(dev)).batches[0].data.counts.created).toBe(1);
   for (const path of ['/docs/', '/docs/scalar.js', '/openapi.json'])
-    expect((await fetch(first.url + path)).status).toBe(200);
-  await ctrlC(first);
-  const home = /the data stays in (\S+)\./.exec(first.output)?.[1] ?? '';
+    expect((await fetch(dev.url + path)).status).toBe(200);
+  await ctrlC(dev);
+  const home = /the data stays in (\S+)\./.exec(dev.output)?.[1] ?? '';
   await expectNothingLeft(folder, home);
-
-  const second = await startDev(folder, identity);
-  expect(second.key).toBe(first.key);
-  expect((await apiOf(second.url, second.key).batch('shops', [shop])).counts).toMatchObject({ unchanged: 1 });
-  expect((await apiOf(second.url, second.key).get('/v1/reports/recommendations')).status).toBe(200);
-  await ctrlC(second);
-  await expectNothingLeft(folder, home);
-  return { home, startedInMs: first.startedInMs };
+  return { dev, home };
 }
 
 describe('npm run dev', () => {
-  it(
-    'starts with no database installed, prints a command that works, stops whole, keeps its data',
-    () =>
-      expectInTime(async () => {
-        const folder = scratchCopy();
-        folders.push(folder);
-        const { startedInMs } = await startsStopsAndKeeps(folder);
-        return [{ what: 'the first start', ms: startedInMs, promisedMs: 15_000 }];
-      }),
-    600_000,
-  );
-
-  it.skipIf(!isRoot || !othersCanRun)(
-    'does so for an ordinary user (needs root to become one, and a Node and a checkout it can reach)',
-    async () => {
-      const folder = scratchCopy();
-      folders.push(folder);
-      const id = (flag: string) => Number(execFileSync('id', [flag, 'nobody'], { encoding: 'utf8' }));
-      execFileSync('chown', ['-R', 'nobody', folder]);
-      await startsStopsAndKeeps(folder, { uid: id('-u'), gid: id('-g') });
-    },
-    300_000,
-  );
-
-  it.skipIf(!isRoot)(
-    'does so for root below a private folder, such as its home (needs root)',
-    async () => {
-      const folder = scratchCopy();
-      folders.push(folder);
-      chmodSync(folder, 0o700);
-      const inner = join(folder, 'clone');
-      mkdirSync(inner);
-      for (const name of ['src', 'scripts', 'migrations', 'package.json', 'node_modules'])
-        renameSync(join(folder, name), join(inner, name));
-      const { home } = await startsStopsAndKeeps(inner);
-      folders.push(home);
-      expect(home).not.toContain(folder);
-    },
-    300_000,
-  );
-
-  // One folder for all three: filling it takes longer than what is tested.
-  it('does not disturb one that is running, takes over after a kill, and refuses data with migrations that no longer exist', async () => {
+  // One folder for all of it: filling it takes longer than what is tested.
+  it('starts with no database installed, prints a command that works, stops whole, keeps its data, does not disturb one that is running, takes over after a kill, and refuses data with migrations that no longer exist', async () => {
     const folder = scratchCopy();
     folders.push(folder);
-    const first = await startDev(folder);
-    await expect(startDev(folder)).rejects.toThrow(`already running at ${first.url}`);
-    expect((await apiOf(first.url, first.key).batch('shops', [shop])).counts).toMatchObject({ created: 1 });
+    const { dev: first, home } = await startsAndStops(folder);
 
-    process.kill(-(first.process.pid as number), 'SIGKILL');
-    await once(first.process, 'exit');
     const second = await startDev(folder);
     expect(second.key).toBe(first.key);
-    await ctrlC(second);
-    await expectNothingLeft(folder);
+    expect((await apiOf(second.url, second.key).batch('shops', [shop])).counts).toMatchObject({
+      unchanged: 1,
+    });
+    expect((await apiOf(second.url, second.key).get('/v1/reports/recommendations')).status).toBe(200);
+    await expect(startDev(folder)).rejects.toThrow(`already running at ${second.url}`);
+    expect((await apiOf(second.url, second.key).get('/v1/data/shops')).status).toBe(200);
+
+    process.kill(-(second.process.pid as number), 'SIGKILL');
+    await once(second.process, 'exit');
+    const third = await startDev(folder);
+    expect(third.key).toBe(first.key);
+    await ctrlC(third);
+    await expectNothingLeft(folder, home);
 
     const migrations = join(folder, 'migrations');
     renameSync(join(migrations, '0004_receipts.sql'), join(migrations, '0004_named-otherwise.sql'));
     await expect(startDev(folder)).rejects.toThrow(
       /the data in \S+\.intake comes from a version before 0\.1\.0.*delete that folder and start again/,
     );
-    await expectNothingLeft(folder);
-  }, 300_000);
+    await expectNothingLeft(folder, home);
+
+    // The first start of all, unless the machine was busy: then that of a new folder.
+    const startOf = async () => {
+      rmSync(join(folder, '.intake'), { recursive: true, force: true });
+      const dev = await startDev(folder);
+      await ctrlC(dev);
+      return dev.startedInMs;
+    };
+    let known: number | undefined = first.startedInMs;
+    await expectInTime(async () => {
+      const ms = known ?? (await startOf());
+      known = undefined;
+      return [{ what: 'the first start', ms, promisedMs: 15_000 }];
+    });
+  }, 600_000);
+
+  it.skipIf(!isRoot || !othersCanRun)(
+    'starts and stops whole for an ordinary user (needs root to become one, and a Node and a checkout it can reach)',
+    async () => {
+      const folder = smallCopy();
+      folders.push(folder);
+      const id = (flag: string) => Number(execFileSync('id', [flag, 'nobody'], { encoding: 'utf8' }));
+      execFileSync('chown', ['-R', 'nobody', folder]);
+      await startsAndStops(folder, { uid: id('-u'), gid: id('-g') });
+    },
+    300_000,
+  );
+
+  it.skipIf(!isRoot)(
+    'starts and stops whole for root below a private folder, such as its home, and keeps its data (needs root)',
+    async () => {
+      const folder = smallCopy();
+      folders.push(folder);
+      chmodSync(folder, 0o700);
+      const inner = join(folder, 'clone');
+      mkdirSync(inner);
+      for (const name of [...needed, 'dist', 'node_modules'])
+        renameSync(join(folder, name), join(inner, name));
+      const { dev, home } = await startsAndStops(inner);
+      folders.push(home);
+      expect(home).not.toContain(folder);
+      // The data is elsewhere, and found there again.
+      const again = await startDev(inner);
+      expect(again.key).toBe(dev.key);
+      await ctrlC(again);
+      await expectNothingLeft(inner, home);
+    },
+    300_000,
+  );
 });

@@ -1,6 +1,3 @@
-// @module-tag postgres-15
-// @module-tag pooler
-
 import { randomUUID } from 'node:crypto';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { type Answer, type Api, apiOf } from '../support/api.ts';

@@ -1,4 +1,3 @@
-// @module-tag postgres-15
 // @module-tag pooler
 
 import { randomUUID } from 'node:crypto';

@@ -1,5 +1,4 @@
 // @module-tag postgres-15
-// @module-tag pooler
 
 import { randomUUID } from 'node:crypto';
 import { beforeAll, describe, expect, it } from 'vitest';

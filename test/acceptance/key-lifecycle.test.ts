@@ -8,6 +8,7 @@ import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
 import { expectError } from '../support/expect-error.ts';
 import { newTag } from '../support/new-records.ts';
 import { countStored, queryDatabase } from '../support/query-database.ts';
+import { type ResidentCommands, startResidentCommands } from '../support/resident-commands.ts';
 import { runCommand } from '../support/run-command.ts';
 
 /** A key from the day it is issued to the day it ends, and an organisation that is stopped for a while. */
@@ -28,17 +29,23 @@ interface ListedKey {
 const me = `cli:${userInfo().username}`;
 
 let server: BuiltServer;
+let commands: ResidentCommands;
 beforeAll(async () => {
   server = await startBuiltServer();
-  await server.run('organisations', 'create', 'acme');
+  commands = startResidentCommands(server.databaseUrl);
+  await commands.run('organisations', 'create', 'acme');
 });
-afterAll(() => server.stop());
+afterAll(async () => {
+  await commands.stop();
+  await server.stop();
+});
 
+/** In a process of its own, for what it prints to people and how it ends. */
 const attempt = (...args: string[]) => runCommand(args, { DATABASE_URL: server.databaseUrl });
 const issue = async (organisation: string, ...flags: string[]): Promise<{ key: string; key_id: string }> =>
-  JSON.parse(await server.run('keys', 'issue', '--organisation', organisation, '--json', ...flags));
+  JSON.parse(await commands.run('keys', 'issue', '--organisation', organisation, '--json', ...flags));
 const listed = async (keyId: string): Promise<ListedKey> => {
-  const keys: ListedKey[] = JSON.parse(await server.run('keys', 'list', '--json'));
+  const keys: ListedKey[] = JSON.parse(await commands.run('keys', 'list', '--json'));
   return keys.find(({ key_id }) => key_id === keyId)!;
 };
 const use = async (key: string) => (await apiOf(server.url, key).get('/user-interactions')).status;
@@ -96,19 +103,19 @@ describe('an expiry', () => {
 });
 
 it('the list can be of the keys that expire soon, or that were never used', async () => {
-  await server.run('organisations', 'create', 'tidy');
+  await commands.run('organisations', 'create', 'tidy');
   const soon = await issue('tidy', '--expires', '20d');
   const later = await issue('tidy', '--expires', '40d');
   const used = await issue('tidy');
   const revoked = await issue('tidy', '--expires', '20d');
-  await server.run('keys', 'revoke', revoked.key_id);
+  await commands.run('keys', 'revoke', revoked.key_id);
   const ended = await issue('tidy', '--expires', '20d');
   const end = `update api_keys set expires_at = now() - interval '1 day' where key_id = '${ended.key_id}'`;
   await queryDatabase(server.databaseUrl, end);
   expect(await use(used.key)).toBe(200);
   const idsOf = async (...flags: string[]) => {
     const keys: ListedKey[] = JSON.parse(
-      await server.run('keys', 'list', '--organisation', 'tidy', '--json', ...flags),
+      await commands.run('keys', 'list', '--organisation', 'tidy', '--json', ...flags),
     );
     return keys.map(({ key_id }) => key_id).toSorted();
   };
@@ -148,14 +155,14 @@ describe('what is kept of a key', () => {
 
   it('is listed on one line, whatever the label', async () => {
     await attempt('keys', 'issue', '--organisation', 'acme', '--label', 'two\nlines\tand more');
-    const keys: ListedKey[] = JSON.parse(await server.run('keys', 'list', '--json'));
-    const lines = (await server.run('keys', 'list')).trim().split('\n');
+    const keys: ListedKey[] = JSON.parse(await commands.run('keys', 'list', '--json'));
+    const lines = (await commands.run('keys', 'list')).trim().split('\n');
     expect(lines).toHaveLength(1 + keys.length);
   });
 
   it('is when it was last used, written once for many uses, and not for one that was refused', async () => {
     const [{ key, key_id }, refused] = [await issue('acme'), await issue('acme')];
-    await server.run('keys', 'revoke', refused.key_id);
+    await commands.run('keys', 'revoke', refused.key_id);
     const before = Date.now();
     expect([await use(key), await use(key), await use(refused.key)]).toEqual([200, 200, 401]);
     const lastUsed = async () => (await listed(key_id)).last_used_at;
@@ -173,7 +180,7 @@ describe('what is kept of a key', () => {
 describe('a successor', () => {
   it('has the permissions and the label of its predecessor, which ends after the grace', async () => {
     const old = await issue('acme', '--label', 'till', '--scope', 'data:write:tags', '--expires', '30d');
-    const rotated = JSON.parse(await server.run('keys', 'rotate', old.key_id, '--grace', '1h', '--json'));
+    const rotated = JSON.parse(await commands.run('keys', 'rotate', old.key_id, '--grace', '1h', '--json'));
     expect(rotated).toMatchObject({ key: expect.stringMatching(/^intake_/), successor_of: old.key_id });
     expect(await listed(rotated.key_id)).toMatchObject({
       organisation: 'acme',
@@ -195,7 +202,7 @@ describe('a successor', () => {
   it('does not lengthen the life of a key that was to end sooner', async () => {
     const { key_id } = await issue('acme', '--expires', '1h');
     const { expires_at } = await listed(key_id);
-    await server.run('keys', 'rotate', key_id, '--grace', '24h');
+    await commands.run('keys', 'rotate', key_id, '--grace', '24h');
     expect((await listed(key_id)).expires_at).toBe(expires_at);
   });
 
@@ -205,7 +212,7 @@ describe('a successor', () => {
     expect(stdout).toMatch(
       /The new key never expires \(--expires sets an end\); the old one works for 24h more/,
     );
-    const rotated = JSON.parse(await server.run('keys', 'rotate', key_id, '--expires', '60d', '--json'));
+    const rotated = JSON.parse(await commands.run('keys', 'rotate', key_id, '--expires', '60d', '--json'));
     expect(Math.abs(Date.parse(rotated.expires_at) - Date.now() - 60 * 86_400_000)).toBeLessThan(60_000);
     expect(await listed(rotated.key_id)).toMatchObject({ expires_at: rotated.expires_at });
     const said = await attempt('keys', 'rotate', rotated.key_id, '--expires', '2199-12-31T00:00:00Z');
@@ -218,14 +225,14 @@ describe('a successor', () => {
   it('takes over within seconds where there is no grace', async () => {
     const old = await issue('acme');
     expect(await use(old.key)).toBe(200);
-    const { key } = JSON.parse(await server.run('keys', 'rotate', old.key_id, '--grace', '0s', '--json'));
+    const { key } = JSON.parse(await commands.run('keys', 'rotate', old.key_id, '--grace', '0s', '--json'));
     expect(await use(key)).toBe(200);
     await expect.poll(() => use(old.key)).toBe(401);
   });
 
   it('is not issued for a key that has ended', async () => {
     const { key_id } = await issue('acme');
-    await server.run('keys', 'revoke', key_id);
+    await commands.run('keys', 'revoke', key_id);
     const { exitCode, stderr } = await attempt('keys', 'rotate', key_id);
     expect(exitCode).toBe(1);
     expect(stderr).toContain(key_id);
@@ -245,11 +252,11 @@ describe('a suspended organisation', () => {
     const keys = [await server.createKey('paused'), await server.createKey('paused', 'data:read')];
     const other = await server.createKey('busy');
     const revoked = await issue('paused');
-    await server.run('keys', 'revoke', revoked.key_id);
+    await commands.run('keys', 'revoke', revoked.key_id);
     const apis = keys.map((key) => apiOf(server.url, key));
     for (const api of apis) expect((await api.get('/v1/data/tags')).status).toBe(200);
 
-    await server.run('organisations', 'suspend', 'paused');
+    await commands.run('organisations', 'suspend', 'paused');
     const statuses = () => Promise.all(apis.map(async (api) => (await api.get('/v1/data/tags')).status));
     await expect.poll(statuses).toEqual([403, 403]);
     for (const [what, call] of calls) {
@@ -262,7 +269,7 @@ describe('a suspended organisation', () => {
     expect(await use(revoked.key)).toBe(401);
     expect((await apiOf(server.url, other).get('/v1/data/tags')).status).toBe(200);
 
-    await server.run('organisations', 'resume', 'paused');
+    await commands.run('organisations', 'resume', 'paused');
     await expect.poll(statuses).toEqual([200, 200]);
     expect((await apis[0]!.batch('tags', [newTag()])).http).toBe(200);
   });
@@ -270,7 +277,7 @@ describe('a suspended organisation', () => {
   it('stores nothing', async () => {
     const api = apiOf(server.url, await server.createKey('still'));
     const tag = newTag();
-    await server.run('organisations', 'suspend', 'still');
+    await commands.run('organisations', 'suspend', 'still');
     await expect.poll(async () => (await api.get('/v1/data/tags')).status).toBe(403);
     expectError(await api.upload('tags', [tag]), 403);
     expect(await countStored(server.databaseUrl, 'tags', 'tag_id', [tag.tag_id])).toBe(0);
@@ -280,18 +287,18 @@ describe('a suspended organisation', () => {
     await server.createKey('listed');
     const suspendedAt = async () => {
       const all: { slug: string; suspended_at: string | null }[] = JSON.parse(
-        await server.run('organisations', 'list', '--json'),
+        await commands.run('organisations', 'list', '--json'),
       );
       return all.find(({ slug }) => slug === 'listed')!.suspended_at;
     };
     expect(await suspendedAt()).toBeNull();
-    await server.run('organisations', 'suspend', 'listed');
+    await commands.run('organisations', 'suspend', 'listed');
     const first = await suspendedAt();
     expect(Math.abs(Date.parse(first!) - Date.now())).toBeLessThan(60_000);
-    expect(await server.run('organisations', 'list')).toMatch(/^listed\t.*suspended/m);
+    expect(await commands.run('organisations', 'list')).toMatch(/^listed\t.*suspended/m);
     await attempt('organisations', 'suspend', 'listed');
     expect(await suspendedAt()).toBe(first);
-    await server.run('organisations', 'resume', 'listed');
+    await commands.run('organisations', 'resume', 'listed');
     expect(await suspendedAt()).toBeNull();
   });
 

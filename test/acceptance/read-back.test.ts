@@ -1,6 +1,3 @@
-// @module-tag postgres-15
-// @module-tag pooler
-
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';

@@ -1,6 +1,3 @@
-// @module-tag postgres-15
-// @module-tag pooler
-
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeAll, describe, expect, it } from 'vitest';

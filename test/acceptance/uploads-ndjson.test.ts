@@ -1,6 +1,3 @@
-// @module-tag postgres-15
-// @module-tag pooler
-
 import { randomUUID } from 'node:crypto';
 import { gzipSync } from 'node:zlib';
 import { beforeAll, expect, it } from 'vitest';

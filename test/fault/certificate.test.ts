@@ -22,7 +22,7 @@ import { runCommand } from '../support/run-command.ts';
 
 const reachesMs = 5_000;
 /** For what becomes of it in the end, on whatever machine. */
-const patient = { timeout: 60_000, interval: 100 };
+const patient = { timeout: 60_000, interval: 200 };
 const folder = mkdtempSync(join(tmpdir(), 'intake-certificate-'));
 const first = makeCertificate(folder, 'first');
 const second = makeCertificate(folder, 'second');
@@ -97,17 +97,17 @@ it('under load no request fails, open connections stay, and new ones see the new
     const lasting: Exchange[] = [];
     const fleeting: Exchange[] = [];
     const load = [
-      ...many(25, async () => {
-        for (; !stopped; await sleep(10)) lasting.push(await ask(agent));
+      ...many(8, async () => {
+        for (; !stopped; await sleep(50)) lasting.push(await ask(agent));
       }),
-      ...many(25, async () => {
-        for (; !stopped; await sleep(50)) fleeting.push(await ask());
+      ...many(8, async () => {
+        for (; !stopped; await sleep(100)) fleeting.push(await ask());
       }),
     ];
     // A failure is told at once, not when the load ends.
     const failed = Promise.all(load);
     const steps = async () => {
-      await expect.poll(() => fleeting.length).toBeGreaterThan(25);
+      await expect.poll(() => fleeting.length).toBeGreaterThan(8);
       expect(await shown()).toBe(first.fingerprint);
       let installed = 0;
       for (let round = 0; round < 2; round++)
@@ -129,18 +129,14 @@ it('under load no request fails, open connections stay, and new ones see the new
     agent.destroy();
     console.log(`${lasting.length} requests over lasting connections, ${fleeting.length} over new ones`);
     expect([...lasting, ...fleeting].filter(({ status }) => status !== 200)).toEqual([]);
-    expect(lasting.filter(({ reused }) => !reused)).toHaveLength(25);
+    expect(lasting.filter(({ reused }) => !reused)).toHaveLength(8);
   }));
 
-it.concurrent.each([
-  ['a key', () => third],
-  ['a key of another kind', () => makeCertificate(folder, 'rsa', 'rsa')],
-])(
-  '%s that does not belong to the certificate leaves the old one in use, and the log says so',
-  (_what, other) =>
-    inScene(first, async ({ ask, install, shown, untilShown, watchLog }) => {
+it.concurrent('a key of the same or another kind that does not belong to the certificate leaves the old one in use, and the log says so', () =>
+  inScene(first, async ({ ask, install, shown, untilShown, watchLog }) => {
+    for (const other of [third, makeCertificate(folder, 'rsa', 'rsa')]) {
       const logged = watchLog();
-      install({ certFile: second.certFile, keyFile: other().keyFile });
+      install({ certFile: second.certFile, keyFile: other.keyFile });
       const warnings = () => logged().filter(({ level, msg }) => level >= 40 && /certificate/i.test(msg));
       await until(() => expect(warnings().length).toBeGreaterThan(0));
       await sleep(2_500);
@@ -150,8 +146,10 @@ it.concurrent.each([
 
       install(second);
       await untilShown(second);
-    }),
-);
+      install(first);
+      await untilShown(first);
+    }
+  }));
 
 it.concurrent('files that are no pair, or none, change nothing until there is a pair again', () =>
   inScene(second, async ({ certFile, keyFile, install, shown, untilShown }) => {

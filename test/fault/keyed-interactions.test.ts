@@ -16,7 +16,7 @@ import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
  * message to the database that is drawn anew each time. Whatever is sent again is stored once.
  */
 
-const kills = Number(process.env.KILLS ?? 8);
+const kills = Number(process.env.KILLS ?? 4);
 const keysPerKill = 30;
 const messagesMax = 10;
 const tag = newTag();

@@ -11,7 +11,7 @@ import { badTag, many, newTag } from '../support/new-records.ts';
 import { overviewOf } from '../support/overview.ts';
 import { queryDatabase } from '../support/query-database.ts';
 import { runCommand } from '../support/run-command.ts';
-import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
+import { type Link, startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
 
 /**
  * The process is killed at random moments, with uploads under way. Whatever the moment, the receipts and what is stored
@@ -21,12 +21,12 @@ import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
  * same steps. KILL_SEED repeats the uploads and the numbers; how uploads interleave depends on the machine.
  */
 
-const kills = Number(process.env.KILLS ?? 20);
+const kills = Number(process.env.KILLS ?? 8);
 /** Each has a process of its own on the same database, killed again and again. */
 const lanes = 2;
 const uploadsPerKill = 2;
-/** About as many as the uploads of one kill take. */
-const messagesMax = 45;
+/** More than the uploads of one kill take, so that the latest kill comes after them. */
+const messagesMax = 55;
 const seed = Number(process.env.KILL_SEED ?? Math.floor(Math.random() * 2 ** 32));
 console.log(`KILL_SEED=${seed}`);
 
@@ -89,18 +89,25 @@ async function killDuring(
   server: BuiltServer,
   proxy: TcpProxy,
   uploads: readonly Sent[],
-  random: () => number,
+  /** The number of the last message, or that of the first batch's commit, which arrives. */
+  lastMessage: number | 'first batch',
+  lastArrives: boolean,
 ): Promise<void> {
   const api = apiOf(server.url, key);
   const ended = once(server.process, 'exit');
-  const lastMessage = Math.ceil(random() * messagesMax);
-  const lastArrives = random() < 0.5;
   let messages = 0;
-  proxy.watch((bytes) => {
+  let isOver = false;
+  /** Connections that have sent records: nothing else is as long. */
+  const storing = new Set<Link>();
+  proxy.watch((bytes, link) => {
     // What a process says when it starts is not counted: it would be most of it.
-    if (messages === 0 && !bytes.includes('begin')) return true;
-    if (++messages === lastMessage) server.process.kill('SIGKILL');
-    return messages < lastMessage || (messages === lastMessage && lastArrives);
+    if (isOver || (messages === 0 && !bytes.includes('begin'))) return !isOver;
+    messages++;
+    if (bytes.length > 10_000) storing.add(link);
+    const endsBatch = storing.has(link) && bytes.includes('commit');
+    isOver = lastMessage === 'first batch' ? endsBatch : messages === lastMessage;
+    if (isOver) server.process.kill('SIGKILL');
+    return !isOver || lastArrives;
   });
   await Promise.all(
     uploads.map((upload) =>
@@ -124,10 +131,17 @@ async function runLane(lane: number, all: Sent[]): Promise<void> {
   for (let kill = lane; kill < kills; kill += lanes) {
     const server = await start(proxy.databaseUrl);
     const brokenOff = all.filter(({ answers }) => answers.length === 0);
-    const again = random() < 0.5 ? brokenOff[Math.floor(random() * brokenOff.length)] : undefined;
+    // The last kill of a lane leaves an upload of which some is stored, whatever the others do.
+    const isLast = kill + lanes >= kills;
+    const again = random() < 0.5 && !isLast ? brokenOff[Math.floor(random() * brokenOff.length)] : undefined;
     const fresh = many(uploadsPerKill - (again ? 1 : 0), () => newUpload(random));
     all.push(...fresh);
-    await killDuring(server, proxy, again ? [again, ...fresh] : fresh, random);
+    // Spread over all the messages, so that a few kills come before, within and after the batches too.
+    const lastMessage = isLast
+      ? 'first batch'
+      : Math.ceil(((kill + random()) / (kills - lanes)) * messagesMax);
+    const lastArrives = isLast || random() < 0.5;
+    await killDuring(server, proxy, again ? [again, ...fresh] : fresh, lastMessage, lastArrives);
   }
 }
 

@@ -70,15 +70,13 @@ async function hashesOf(url: string): Promise<Record<string, string>> {
     `select c.oid::regclass::text as name from pg_class c
      where c.relnamespace = 'public'::regnamespace and c.relkind = 'r' order by 1`,
   );
-  const hashes: Record<string, string> = {};
-  for (const { name } of tables) {
-    const [row] = await queryDatabase<{ hash: string }>(
-      url,
-      `select count(*) || ' ' || md5(coalesce(string_agg(t::text, chr(10) order by t::text), '')) as hash from only ${name} t`,
-    );
-    hashes[name] = row?.hash ?? '';
-  }
-  return hashes;
+  const hashes = tables.map(
+    ({ name }) =>
+      `select '${name}' as name,
+         count(*) || ' ' || md5(coalesce(string_agg(t::text, chr(10) order by t::text), '')) as hash from only ${name} t`,
+  );
+  const rows = await queryDatabase<{ name: string; hash: string }>(url, hashes.join(' union all '));
+  return Object.fromEntries(rows.map(({ name, hash }) => [name, hash]));
 }
 
 it.skipIf(!isInstalled)(
@@ -102,14 +100,14 @@ it.skipIf(!isInstalled)(
     const { password } = new URL(url);
     await queryDatabase(url, `create role ${servingLogin} login password '${password}' in role intake_serve`);
     await queryDatabase(url, `create role intake_ops login password '${password}' in role intake_admin`);
-    await intake(url, 'organisations', 'create', 'acme');
-    await intake(url, 'organisations', 'limit', 'acme', '--bytes-in-flight', '100000000');
-    const issue = async () =>
-      JSON.parse(await intake(url, 'keys', 'issue', '--organisation', 'acme', '--json'));
-    const [stolen, kept] = [await issue(), await issue()];
-
     const before = await startBuiltServer({ DATABASE_URL: url });
     servers.push(before);
+    const issue = async () => {
+      const key = await before.createKey('acme');
+      return { key, key_id: key.split('_')[1] ?? '' };
+    };
+    const [stolen, kept] = [await issue(), await issue()];
+    await intake(url, 'organisations', 'limit', 'acme', '--bytes-in-flight', '100000000');
     const upload = () =>
       apiOf(before.url, kept.key).batch(
         'shops',

@@ -16,8 +16,8 @@ import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
 /** A key that is revoked is refused by every process within five seconds, whatever the process can reach. */
 
 const reachesMs = 5_000;
-const revocations = Number(process.env.REVOCATIONS ?? 40);
-const processes = 4;
+const revocations = Number(process.env.REVOCATIONS ?? 12);
+const processes = 3;
 /** Commands that run at the same time; more would only wait for each other. */
 const lanes = 2;
 /** How often a watcher asks: as much later may a refusal be noticed than it began. */

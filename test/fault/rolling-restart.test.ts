@@ -4,7 +4,7 @@ import { expect, it } from 'vitest';
 import { playWithFleet } from '../support/fleet.ts';
 import { nginxIsInstalled } from '../support/nginx.ts';
 
-const rounds = Number(process.env.RESTART_ROUNDS ?? 5);
+const rounds = Number(process.env.RESTART_ROUNDS ?? 2);
 const processes = 2;
 
 it.skipIf(!nginxIsInstalled)(

@@ -71,16 +71,16 @@ it.skipIf(!standbyIsInstalled)(
     };
     let isOver = false;
     const uploading = Array.from({ length: 4 }, async () => {
-      while (!isOver) if ((await upload()) !== 200) await sleep(50);
+      while (!isOver) await sleep((await upload()) === 200 ? 10 : 50);
     });
-    await expect.poll(() => acknowledged.length, { timeout: 60_000 }).toBeGreaterThan(100);
+    await expect.poll(() => acknowledged.length, { timeout: 60_000 }).toBeGreaterThan(50);
 
     killPostgres(primary);
     await expect.poll(upload, { timeout: 60_000 }).toBe(503);
     const before = acknowledged.length;
     await queryDatabase(standby.url('postgres'), promote);
     proxy.leadTo(standby.url('intake'));
-    await expect.poll(() => acknowledged.length, { timeout: 60_000 }).toBeGreaterThan(before + 100);
+    await expect.poll(() => acknowledged.length, { timeout: 60_000 }).toBeGreaterThan(before + 50);
     isOver = true;
     await Promise.all(uploading);
 

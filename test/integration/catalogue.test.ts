@@ -1,5 +1,3 @@
-// @module-tag postgres-15
-
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Field } from '../../src/registry/fields.ts';
 import { interaction } from '../../src/registry/interaction.ts';
@@ -39,6 +37,7 @@ const others = [
   'rejections',
   'rejection_kinds',
   'rejection_count_changes',
+  'unsettled_batches',
   'record_counts',
   'record_count_changes',
   'changes',

@@ -1,5 +1,3 @@
-// @module-tag postgres-15
-
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import { apiOf } from '../support/api.ts';
 import { createTestApp, type TestApp } from '../support/app.ts';

@@ -1,5 +1,4 @@
 // @module-tag full
-// @module-tag postgres-15
 
 import { afterAll, beforeAll, expect, inject, it, onTestFinished, vi } from 'vitest';
 import { limits } from '../../src/limits.ts';

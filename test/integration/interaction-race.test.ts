@@ -1,5 +1,3 @@
-// @module-tag postgres-15
-
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { NewInteraction } from '../../src/interactions/interaction-rows.ts';

@@ -1,5 +1,3 @@
-// @module-tag postgres-15
-
 import { randomUUID, randomUUIDv7 } from 'node:crypto';
 import { type AddressInfo, createServer } from 'node:net';
 import pg from 'pg';

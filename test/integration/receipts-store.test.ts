@@ -1,5 +1,3 @@
-// @module-tag postgres-15
-
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { findReceipt } from '../../src/receipts/receipts.ts';
 import { uuidFloor } from '../../src/registry/uuid-v7.ts';

@@ -1,5 +1,3 @@
-// @module-tag postgres-15
-
 import { afterAll, beforeAll, expect, inject, it } from 'vitest';
 import { numberForAll } from '../../src/changes/change-retention.ts';
 import { firstUuid } from '../../src/registry/uuid-v7.ts';

@@ -1,5 +1,3 @@
-// @module-tag postgres-15
-
 import { randomUUID, randomUUIDv7 } from 'node:crypto';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { KnownIds } from '../../src/interactions/known-ids.ts';

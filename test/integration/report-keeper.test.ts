@@ -1,5 +1,3 @@
-// @module-tag postgres-15
-
 import { afterAll, beforeAll, expect, inject, it, vi } from 'vitest';
 import { numberForAll } from '../../src/changes/change-retention.ts';
 import { readConfig } from '../../src/config.ts';

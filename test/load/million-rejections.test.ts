@@ -1,5 +1,4 @@
 // @module-tag full
-// @module-tag postgres-15
 
 import { createHash, randomUUID } from 'node:crypto';
 import { Agent } from 'node:http';
@@ -11,13 +10,17 @@ import { many, newShop, newTransaction } from '../support/new-records.ts';
 import { queryDatabase } from '../support/query-database.ts';
 
 /**
- * An organisation with a million rejections of one type: whatever is asked about them is answered within half a second, and
- * its uploads of that type take less than twice as long as those of an organisation that has none.
+ * An organisation with a million rejections of one type (MANY_REJECTIONS; a fifth of that unless it is set): whatever is asked
+ * about them is answered within half a second, and uploads of that type are at least 0.9 as fast as those of an organisation
+ * that has none. So are those of an organisation with a thousand.
  */
-const rejections = 1_000_000;
+const rejections = Number(process.env.MANY_REJECTIONS ?? 200_000);
+const perRequest = 5_000;
+const sizes: Readonly<Record<string, number>> = { empty: 0, thousand: 1_000, full: rejections };
+const slugs = Object.keys(sizes);
 const kinds = 40;
 const answerMsMax = 500;
-const slowdownMax = 2;
+const shareMin = 0.9;
 const rounds = 20;
 /** Enough that somebody else's seconds on a shared machine do not move the median. */
 const roundsMax = 10 * rounds;
@@ -29,14 +32,21 @@ const shop = newShop();
 
 beforeAll(async () => {
   server = await startBuiltServer();
-  for (const slug of ['full', 'empty']) {
+  for (const slug of slugs) {
     keys[slug] = await server.createKey(slug);
     expect((await upload(slug, 'shops', [shop])).status).toBe(200);
   }
   // Nobody has counted the rows yet: the plans must not depend on it.
   for (const table of ['rejections', 'rejection_kinds'])
     await ask(`alter table ${table} set (autovacuum_enabled = off)`);
-  await fill();
+  // Indexes are made faster than they grow.
+  const indexes = await ask<{ name: string; definition: string }>(
+    `select indexname as name, indexdef as definition from pg_indexes
+     where tablename = 'rejections' and indexname <> 'rejections_pkey'`,
+  );
+  for (const { name } of indexes) await ask(`drop index ${name}`);
+  for (const [slug, count] of Object.entries(sizes)) if (count > 0) await fill(slug, count);
+  for (const { definition } of indexes) await ask(definition);
 }, 600_000);
 afterAll(async () => {
   agent.destroy();
@@ -46,37 +56,31 @@ afterAll(async () => {
 const ask = <Row extends object>(text: string, values: readonly unknown[] = []) =>
   queryDatabase<Row & Record<string, unknown>>(server.databaseUrl, text, values);
 
-/** As two hundred uploads of 5,000 would have left them over twelve days, spread evenly over forty kinds. */
-async function fill(): Promise<void> {
+/** As uploads of 5,000 would have left them over twelve days, spread evenly over forty kinds. */
+async function fill(slug: string, count: number): Promise<void> {
   await ask(
     `insert into rejection_kinds
      select o.organisation_id, md5('kind ' || k)::uuid, 'transactions',
        case k when 0 then array['shop_id'] else array['amount', 'field' || k] end,
        case k when 0 then array['reference_not_found'] else array['wrong_type', 'required'] end,
        case k when 0 then array['is missing'] else array['must be a number', 'is missing'] end, now(), $1::bigint / $2
-     from organisations o cross join generate_series(0, $2::integer - 1) k where o.slug = 'full'`,
-    [rejections, kinds],
+     from organisations o cross join generate_series(0, $2::integer - 1) k where o.slug = $3`,
+    [count, kinds, slug],
   );
-  // Indexes are made faster than they grow.
-  const indexes = await ask<{ name: string; definition: string }>(
-    `select indexname as name, indexdef as definition from pg_indexes
-     where tablename = 'rejections' and indexname <> 'rejections_pkey'`,
-  );
-  for (const { name } of indexes) await ask(`drop index ${name}`);
   await ask(
     `insert into rejections (organisation_id, rejection_id, type, kind_id, request_id, index, record_id, record)
      select o.organisation_id, uuid_floor(now() - interval '20 days' + n * interval '1 second'), 'transactions',
-       kinds.ids[1 + n % $2], requests.ids[1 + n / 5000], n % 5000, md5('record ' || n)::uuid,
+       kinds.ids[1 + n % $2], requests.ids[1 + n / $3], n % $3, md5('record ' || n)::uuid,
        '{"transaction_id":"' || md5('record ' || n)::uuid || '","shop_id":"00000000-0000-4000-8000-000000000000",'
          '"region":"GB","savings":2.5,"amount":22.49,"source":"online","discount_name":"ten off on everything",'
          '"discount_type":"percentage","created":"2026-01-01T00:00:00Z","updated":"2026-01-01T00:00:00Z"}'
      from organisations o cross join generate_series(0, $1::integer - 1) n
      cross join (select array_agg(md5('kind ' || k)::uuid order by k) as ids from generate_series(0, $2 - 1) k) kinds
-     cross join (select array_agg(md5('request ' || r)::uuid order by r) as ids from generate_series(0, $1 / 5000) r) requests
-     where o.slug = 'full'`,
-    [rejections, kinds],
+     cross join (
+       select array_agg(md5('request ' || r)::uuid order by r) as ids from generate_series(0, $1 / $3::integer) r) requests
+     where o.slug = $4`,
+    [count, kinds, perRequest, slug],
   );
-  for (const { definition } of indexes) await ask(definition);
 }
 
 const upload = (slug: string, type: string, records: unknown[]): Promise<Exchange> =>
@@ -108,9 +112,14 @@ async function expectQuick(paths: readonly string[]): Promise<void> {
 }
 
 async function questions(): Promise<string[]> {
-  const [request, last] = [await md5Uuid('request 100'), await md5Uuid('request 199')];
+  const requests = rejections / perRequest;
+  const [request, last] = [
+    await md5Uuid(`request ${requests / 2}`),
+    await md5Uuid(`request ${requests - 1}`),
+  ];
   const [end] = await ask<{ cursor: string; half: string }>(
-    `select max(rejection_id::text) as cursor, (array_agg(rejection_id order by rejection_id))[500000] as half from rejections`,
+    `select max(rejection_id::text) as cursor, (array_agg(rejection_id order by rejection_id))[${rejections / 2}] as half
+     from rejections where organisation_id = (select organisation_id from organisations where slug = 'full')`,
   );
   const filters = [
     '',
@@ -173,34 +182,37 @@ it('a replay of a few takes less than half a second', async () => {
 
 const newRecords = () => many(1_000, () => newTransaction(shop.shop_id));
 
-async function uploadBoth(times: Record<string, number[]>, round: number): Promise<void> {
-  for (const slug of round % 2 ? ['full', 'empty'] : ['empty', 'full']) {
+type Times = Readonly<Record<string, number[]>>;
+const noTimes = (): Times => Object.fromEntries(slugs.map((slug) => [slug, []]));
+
+async function uploadToEach(times: Times, round: number): Promise<void> {
+  for (const at of slugs.keys()) {
+    const slug = slugs[(round + at) % slugs.length] as string;
     const { status, ms } = await upload(slug, 'transactions', newRecords());
     expect(status).toBe(200);
     times[slug]?.push(ms);
   }
 }
 
-it('uploads take less than twice as long as those of an organisation without rejections', {
+it('uploads are at least 0.9 as fast as those of an organisation without rejections', {
   timeout: 600_000,
 }, async () => {
-  for (let round = 0; round < 5; round++) await uploadBoth({}, round);
-  const times: Record<string, number[]> = { full: [], empty: [] };
-  const medians = () => [median(times.full as number[]), median(times.empty as number[])] as const;
-  const isSlow = () => medians()[0] >= slowdownMax * medians()[1];
+  for (let round = 0; round < 5; round++) await uploadToEach(noTimes(), round);
+  const times = noTimes();
+  const shareOf = (slug: string) => median(times.empty as number[]) / median(times[slug] as number[]);
+  const isSlow = () => slugs.some((slug) => shareOf(slug) < shareMin);
   for (let round = 0; round < rounds || (isSlow() && round < roundsMax); round++)
-    await uploadBoth(times, round);
-  const [full, empty] = medians();
-  console.log(
-    `1,000 new records: ${full.toFixed(1)} ms with a million rejections, ${empty.toFixed(1)} ms without: ` +
-      `${(100 * (full / empty - 1)).toFixed(1)} %`,
-  );
-  expect(full / empty).toBeLessThan(slowdownMax);
+    await uploadToEach(times, round);
+  for (const slug of slugs) {
+    const ms = median(times[slug] as number[]).toFixed(1);
+    console.log(`1,000 new records beside ${sizes[slug]} rejections: ${ms} ms, ${shareOf(slug).toFixed(2)}`);
+  }
+  for (const slug of slugs) expect([slug, shareOf(slug) >= shareMin]).toEqual([slug, true]);
 });
 
 it('a record that was rejected and is sent again, good, is rejected no longer', async () => {
   const records = many(1_000, (at) =>
-    newTransaction(shop.shop_id, at < 10 ? { transaction_id: recordId(at * 100_000) } : {}),
+    newTransaction(shop.shop_id, at < 10 ? { transaction_id: recordId((at * rejections) / 10) } : {}),
   );
   const before = await openRejections();
   expect((await upload('full', 'transactions', records)).status).toBe(200);

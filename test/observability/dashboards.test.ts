@@ -184,12 +184,12 @@ async function startLoads(first: BuiltServer, second: BuiltServer): Promise<Open
     item_id: tag.tag_id,
   });
   const uploads = [first, second].map(({ url }) =>
-    startOpenLoad(6, () => apiOf(url, key).upload('tags', many(100, () => newTag()).concat([badTag(), tag]))),
+    startOpenLoad(2, () => apiOf(url, key).upload('tags', many(10, () => newTag()).concat([badTag(), tag]))),
   );
   return [
     ...uploads,
-    startOpenLoad(30, () => apiOf(second.url, key).post('/user-interactions', interaction())),
-    startOpenLoad(4, () => apiOf(first.url, key).get(`/v1/data/tags/${randomUUID()}`)),
+    startOpenLoad(5, () => apiOf(second.url, key).post('/user-interactions', interaction())),
+    startOpenLoad(2, () => apiOf(first.url, key).get(`/v1/data/tags/${randomUUID()}`)),
     // Nearly twice what it may, so that some is refused on a slow machine too, and less than makes an alert.
     startOpenLoad(1.8, () => apiOf(second.url, fast).get('/v1/data')),
   ];

@@ -1,5 +1,3 @@
-// @module-tag postgres-15
-
 import fc from 'fast-check';
 import { expect, it, vi } from 'vitest';
 import { RequestError } from '../../src/errors.ts';

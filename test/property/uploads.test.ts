@@ -1,5 +1,3 @@
-// @module-tag postgres-15
-
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type ResourceType, referencesOf, resources, resourceTypes } from '../../src/registry/resources.ts';

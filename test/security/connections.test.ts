@@ -92,7 +92,7 @@ describe('connections on which a request never becomes whole', () => {
   });
 
   async function expectCut(sockets: Socket[], timeoutMs: number, status: RegExp): Promise<void> {
-    const neighbour = startSteadyClient(server.url, key);
+    const neighbour = startSteadyClient(server.url, key, 100);
     try {
       for (const { said, afterMs } of await Promise.all(
         sockets.map((socket) => endOf(socket, timeoutMs + graceMs)),
@@ -214,7 +214,7 @@ describe('connections in great number', () => {
       const [open] = await once(createInterface({ input: child.stdout }), 'line');
       expect(Number(open)).toBe(10_000);
       await expectInTime(async () => {
-        const neighbour = startSteadyClient(server.url, key);
+        const neighbour = startSteadyClient(server.url, key, 20);
         await sleep(3_000);
         const { statuses, p99Ms } = await neighbour.stop();
         expect(Object.keys(statuses)).toEqual(['200']);

@@ -22,9 +22,9 @@ import { runCommand } from '../support/run-command.ts';
 import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
 
 /**
- * A key, an address and a birthdate are put wherever a request has room for them. They must not come out again: not in
- * the log at any level, not in the answer to an upload or to a mistake, not in what is said of health or of operators.
- * The log does have the address that a request came from, on purpose: an operator has to know who it was.
+ * A key, an address and a birthdate are put wherever a request has room for them. They must not come out again: not in the
+ * log (at `trace`, which has what every other level has), the answer to an upload or to a mistake, or what is said of health
+ * or of operators. The log does have the address that a request came from: an operator has to know who it was.
  */
 
 const email = 'ada.planted@example.org';
@@ -65,7 +65,7 @@ const description = JSON.parse(readFileSync(new URL('../../openapi.json', import
 const { paths } = description;
 const types = Object.keys(recordTypes);
 
-describe.each(['info', 'trace'])('with LOG_LEVEL=%s, what was planted', (LOG_LEVEL) => {
+describe('with LOG_LEVEL=trace, what was planted', () => {
   let server: BuiltServer;
   let stored: StoredIds;
   beforeAll(async () => {
@@ -75,7 +75,7 @@ describe.each(['info', 'trace'])('with LOG_LEVEL=%s, what was planted', (LOG_LEV
   afterAll(() => server.stop());
 
   const start = (DATABASE_URL: string) =>
-    startBuiltServer({ DATABASE_URL, LOG_LEVEL, BODY_BYTES_MAX: String(bodyBytesMax) });
+    startBuiltServer({ DATABASE_URL, LOG_LEVEL: 'trace', BODY_BYTES_MAX: String(bodyBytesMax) });
 
   /** Sends it, and holds the answer against what was planted, unless it gives back what is stored. Returns the status. */
   async function send(path: string, init: RequestInit = {}, givesBack = false): Promise<number> {
@@ -267,7 +267,7 @@ describe.each(['info', 'trace'])('with LOG_LEVEL=%s, what was planted', (LOG_LEV
         expect(await send('/v1/data', { headers: { authorization } })).toBe(401);
       const upload = (name: string) => {
         const records = [{ tag_id: randomUUID(), name }];
-        return post('/v1/data/tags', { records }, { 'idempotency-key': `${secret} ${LOG_LEVEL}` });
+        return post('/v1/data/tags', { records }, { 'idempotency-key': `${secret} again` });
       };
       expect(await upload('vegan')).toBe(200);
       expect(await upload('halal')).toBe(422);

@@ -37,6 +37,7 @@ export class ChangedCopy {
   readonly databaseUrl: string;
   readonly #environment: NodeJS.ProcessEnv;
   #server: ChildProcess | undefined;
+  #url = '';
 
   constructor(databaseUrl: string) {
     this.databaseUrl = databaseUrl;
@@ -102,14 +103,17 @@ export class ChangedCopy {
     return this.run(process.execPath, 'dist/main.js', ...args);
   }
 
-  /** Starts the service, with a key for a new organisation. */
-  async serve(slug: string, ...scopes: readonly string[]): Promise<Api> {
-    await this.intake('organisations', 'create', slug);
+  /** Starts the service, with an organisation. */
+  async serve(): Promise<void> {
+    await this.intake('organisations', 'create', 'acme');
+    this.#url = await this.#start();
+  }
+
+  /** The API with a new key of the organisation. */
+  async apiFor(...scopes: readonly string[]): Promise<Api> {
     const asked = scopes.flatMap((scope) => ['--scope', scope]);
-    const { key } = JSON.parse(
-      await this.intake('keys', 'issue', '--organisation', slug, ...asked, '--json'),
-    );
-    return apiOf(await this.#start(), key);
+    const printed = await this.intake('keys', 'issue', '--organisation', 'acme', ...asked, '--json');
+    return apiOf(this.#url, JSON.parse(printed).key);
   }
 
   #start(): Promise<string> {

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { adminOperations } from '../../src/http/admin/operations.ts';
 import { operations } from '../../src/http/operations.ts';
+import { limits } from '../../src/limits.ts';
 import { interactionExample, itemTypes } from '../../src/registry/interaction.ts';
 import {
   idFieldOf,
@@ -99,6 +100,12 @@ async function uploadEverything(api: Api): Promise<Map<ResourceType, string>> {
   const two = { records: Array.from({ length: 1_001 }, () => newRecord('tags', stored)) };
   for (let time = 0; time < 2; time++) await api.post('/v1/data/tags', two, { 'idempotency-key': 'twice' });
   await api.post('/v1/data/tags', { records: [tag] }, { 'idempotency-key': 'twice' });
+  // So many fail that those which are stored afterwards are settled later: when one of them fails again, or is listed.
+  const good = Array.from({ length: limits.fewRejectionsMax + 1 }, () => newRecord('tags', stored));
+  const bad = good.map((record) => ({ ...record, is_deleted: 'no' }));
+  for (const records of [bad, good.slice(0, 2), bad.slice(0, 1), good.slice(0, 1)])
+    await api.upload('tags', records);
+  await api.get('/v1/rejections?type=tags');
   return stored;
 }
 

@@ -23,6 +23,7 @@ const byType: Readonly<Record<string, string>> = {
   'integer[]': `array[1]`,
   'uuid[]': `array[${uuidOf('n')}]`,
   'bigint[]': 'array[1]',
+  'timestamp with time zone[]': 'array[now()]',
   xid8: `(n % 1000)::text::xid8`,
 };
 

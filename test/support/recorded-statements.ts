@@ -20,6 +20,8 @@ export interface Recording {
   readonly statements: ReadonlyMap<string, RecordedStatement>;
   /** Every line of the source that a statement came through. */
   readonly lines: ReadonlySet<string>;
+  /** The statements that failed, each with its last error. */
+  readonly failures: ReadonlyMap<string, pg.DatabaseError>;
   stop(): void;
 }
 
@@ -27,11 +29,17 @@ export interface Recording {
 export function recordStatements(): Recording {
   const statements = new Map<string, RecordedStatement>();
   const lines = new Set<string>();
-  const record = (statement: string | Sent, given?: unknown) => {
+  const failures = new Map<string, pg.DatabaseError>();
+  const record = (statement: string | Sent, given: unknown, result: unknown) => {
     const from = linesOfStack();
     const { text, name, values } = typeof statement === 'string' ? { text: statement } : statement;
     for (const line of from) lines.add(line);
-    if (from.length === 0 || statements.has(text)) return;
+    if (from.length === 0) return;
+    if (result instanceof Promise)
+      result.catch((error) => {
+        if (error instanceof pg.DatabaseError) failures.set(text, error);
+      });
+    if (statements.has(text)) return;
     // The memory of a batch is given back when it is stored.
     const parameters = (values ?? (Array.isArray(given) ? given : [])).map((value) =>
       Buffer.isBuffer(value) ? Buffer.from(value) : value,
@@ -40,7 +48,7 @@ export function recordStatements(): Recording {
   };
   // A pool calls its client when a connection is free: by then it is forgotten who asked.
   const stops = [pg.Client, pg.Pool].map((driver) => spyOnQuery(driver.prototype, record));
-  return { statements, lines, stop: () => stops.forEach((stop) => void stop()) };
+  return { statements, lines, failures, stop: () => stops.forEach((stop) => void stop()) };
 }
 
 interface Sent {
@@ -49,12 +57,16 @@ interface Sent {
   readonly values?: readonly unknown[];
 }
 
-function spyOnQuery(driver: object, record: (statement: never, given?: unknown) => void): () => void {
+function spyOnQuery(
+  driver: object,
+  record: (statement: never, given: unknown, result: unknown) => void,
+): () => void {
   const spied = driver as { query: (this: unknown, statement: never, ...rest: never[]) => unknown };
   const { query } = spied;
   spied.query = function (statement, ...rest) {
-    record(statement, rest[0]);
-    return query.call(this, statement, ...rest);
+    const result = query.call(this, statement, ...rest);
+    record(statement, rest[0], result);
+    return result;
   };
   return () => {
     spied.query = query;

@@ -6,13 +6,17 @@ import { fileURLToPath } from 'node:url';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 
-/** A copy of what git would clone, as it stands in the working tree, with the packages of this one. */
-export function scratchCopy(): string {
+/** A copy of what git would clone, or of some folders of it, as it stands in the working tree, with the packages of this one. */
+export function scratchCopy(...paths: string[]): string {
   const folder = mkdtempSync(join(tmpdir(), 'intake-copy-'));
   chmodSync(folder, 0o755);
-  const listed = execFileSync('git', ['ls-files', '-z', '--cached', '--others', '--exclude-standard'], {
-    cwd: root,
-  });
+  const listed = execFileSync(
+    'git',
+    ['ls-files', '-z', '--cached', '--others', '--exclude-standard', '--', ...paths],
+    {
+      cwd: root,
+    },
+  );
   for (const file of listed.toString().split('\0').filter(Boolean))
     cpSync(join(root, file), join(folder, file));
   symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'));

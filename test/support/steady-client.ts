@@ -10,8 +10,8 @@ export interface Served {
   readonly p99Ms: number;
 }
 
-/** An ordinary client that uploads a record after the other while others misbehave. */
-export function startSteadyClient(url: string, key: string): { stop(): Promise<Served> } {
+/** An ordinary client that uploads a record after the other, with a pause between them, while others misbehave. */
+export function startSteadyClient(url: string, key: string, pauseMs = 5): { stop(): Promise<Served> } {
   const api = apiOf(url, key);
   const statuses: Record<number, number> = {};
   const durations: number[] = [];
@@ -25,7 +25,7 @@ export function startSteadyClient(url: string, key: string): { stop(): Promise<S
       );
       durations.push(performance.now() - started);
       statuses[status] = (statuses[status] ?? 0) + 1;
-      await sleep(5);
+      await sleep(pauseMs);
     }
   })();
   return {

@@ -1,5 +1,5 @@
 import { userInfo } from 'node:os';
-import type { Operator } from '../../operator/audited-actions.ts';
+import type { Operator } from '../../operator/audit-log.ts';
 import { findOrganisation, type Organisation } from '../../operator/organisations.ts';
 import type { Pool } from '../../postgres/pool.ts';
 import { commandError } from './help.ts';

@@ -1,22 +1,11 @@
 import { invalidRequest } from '../../errors.ts';
 import type { CursorSigner } from '../../keys/signed-cursors.ts';
-import { type AuditEntry, listAuditEntries } from '../../operator/audit-log.ts';
+import { listAuditEntries } from '../../operator/audit-log.ts';
 import { optional } from '../../registry/fields.ts';
-import { onePage } from '../description/responses.ts';
+import { onePage } from '../operation/described-answers.ts';
 import type { Operation } from '../operation/operation.ts';
 import { organisationNamed, pageOf, pageQuery, slugField } from './fields.ts';
 import type { AdminParts } from './parts.ts';
-
-const example: AuditEntry = {
-  audit_id: '42',
-  at: '2026-03-14T09:26:53.035Z',
-  actor: 'token:deploy',
-  act: 'key.issue',
-  organisation: 'acme',
-  key_id: '7dQk2LrX9Ab',
-  request_id: '019ced6c-5a2b-7c3d-8e4f-5a6b7c8d9e0f',
-  details: { permissions: ['data:write', 'data:read'], label: 'nightly export', expires_at: null },
-};
 
 const list: Operation<AdminParts> = {
   id: 'list-audit-entries',
@@ -29,7 +18,7 @@ const list: Operation<AdminParts> = {
     'until it is null. Entries that are added meanwhile appear on the first page of the next reading.',
   permission: null,
   query: { organisation: optional(slugField), ...pageQuery },
-  answers: { 200: onePage('AuditPage', { entries: [example], next_cursor: null }) },
+  answers: { 200: onePage('AuditPage') },
   async handle(call, { pool, cursors }) {
     const { organisation: slug, cursor } = call.query as { organisation?: string; cursor?: string };
     const organisationId = slug === undefined ? null : (await organisationNamed(pool, slug)).organisation_id;

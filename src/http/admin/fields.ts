@@ -1,11 +1,11 @@
 import { invalidRequest } from '../../errors.ts';
 import { limits } from '../../limits.ts';
-import type { Operator } from '../../operator/audited-actions.ts';
+import type { Operator } from '../../operator/audit-log.ts';
 import { findOrganisation, type Organisation } from '../../operator/organisations.ts';
 import { slugProblem, slugSchema } from '../../operator/rules.ts';
 import type { Pool } from '../../postgres/pool.ts';
 import { type Field, isProblem, optional, perPage, text } from '../../registry/fields.ts';
-import type { Call, DescribedAnswer } from '../operation/operation.ts';
+import type { Call } from '../operation/operation.ts';
 import { type BodyField, refuse } from './body.ts';
 
 /** Over HTTP the actor is the token. The request id is in the audit log and in the service's log. */
@@ -91,8 +91,4 @@ export async function pageOf<T>(
   const shown = rows.slice(0, limit);
   const last = shown.at(-1);
   return { rows: shown, next_cursor: rows.length > limit && last !== undefined ? nameOf(last) : null };
-}
-
-export function refused(description: string): DescribedAnswer {
-  return { description, schema: { $ref: '#/components/schemas/Error' } };
 }

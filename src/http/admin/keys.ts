@@ -3,7 +3,7 @@ import { listApiKeys } from '../../keys/api-keys.ts';
 import { isKeyId, keyIdPattern } from '../../keys/key-format.ts';
 import { allPermissions, permissions as knownPermissions } from '../../keys/permissions.ts';
 import { limits } from '../../limits.ts';
-import { type IssuedKey, issueKey, revokeKey, rotateKey } from '../../operator/audited-actions.ts';
+import { issueKey, revokeKey, rotateKey } from '../../operator/audited-actions.ts';
 import {
   browserPermissions,
   keyLabel,
@@ -13,7 +13,7 @@ import {
 } from '../../operator/rules.ts';
 import { dateTime, flag, optional } from '../../registry/fields.ts';
 import { readDateTime, unixMsOf } from '../../registry/times.ts';
-import { notFound, onePage } from '../description/responses.ts';
+import { notFound, onePage } from '../operation/described-answers.ts';
 import type { Call, Operation } from '../operation/operation.ts';
 import { type BodyField, bodySchema, readFields, refuse } from './body.ts';
 import {
@@ -30,26 +30,9 @@ import {
 import type { AdminParts } from './parts.ts';
 
 const tag = 'Keys';
-const example: IssuedKey = {
-  key_id: '7dQk2LrX9Ab',
-  organisation: 'acme',
-  permissions: ['data:write', 'data:read'],
-  browser: false,
-  origins: [],
-  label: 'nightly export',
-  created_at: '2026-03-14T09:26:53.035Z',
-  created_by: 'token:deploy',
-  last_used_at: null,
-  expires_at: null,
-  revoked_at: null,
-  successor_of: null,
-  key: 'intake_7dQk2LrX9Ab_…',
-};
-const { key: _, ...listedExample } = example;
 const issuedAnswer = {
   description: 'The key, shown this once, and its details.',
   schema: { $ref: '#/components/schemas/IssuedKey' },
-  example,
 };
 
 const permissions: BodyField<string[]> = {
@@ -115,7 +98,7 @@ const issue: Operation<AdminParts> = {
   permission: null,
   requestBody: {
     schema: bodySchema(issueFields),
-    example: { organisation: 'acme', permissions: example.permissions, label: example.label },
+    example: { organisation: 'acme', permissions: ['data:write', 'data:read'], label: 'nightly export' },
   },
   answers: { 201: issuedAnswer },
   async handle(call, { pool }) {
@@ -181,7 +164,7 @@ const list: Operation<AdminParts> = {
     unused: optional(flag({ description: '`true`: only keys that were never used' })),
     ...pageQuery,
   },
-  answers: { 200: onePage('KeyPage', { keys: [listedExample], next_cursor: null }) },
+  answers: { 200: onePage('KeyPage') },
   async handle(call, { pool }) {
     const { organisation: slug, expires_before, unused } = call.query as KeyQuery;
     const organisation = slug === undefined ? null : await organisationNamed(pool, slug);
@@ -224,10 +207,7 @@ const rotate: Operation<AdminParts> = {
     example: { grace_seconds: limits.graceSecondsDefault },
     required: false,
   },
-  answers: {
-    201: issuedAnswer,
-    404: notFound,
-  },
+  answers: { 201: issuedAnswer, 404: notFound },
   async handle(call, { pool }) {
     const { grace_seconds = limits.graceSecondsDefault, expires_at = null } = readFields(
       rotateFields,
@@ -253,11 +233,7 @@ const revoke: Operation<AdminParts> = {
   permission: null,
   pathParameters: { key_id: keyId },
   answers: {
-    200: {
-      description: 'The key as it is now.',
-      schema: { $ref: '#/components/schemas/Key' },
-      example: { ...listedExample, revoked_at: '2026-03-14T10:00:00.000Z' },
-    },
+    200: { description: 'The key as it is now.', schema: { $ref: '#/components/schemas/Key' } },
     404: notFound,
   },
   async handle(call, { pool }) {

@@ -4,9 +4,9 @@ import {
   createOrganisation,
   type OrganisationChange,
 } from '../../operator/audited-actions.ts';
-import { findOrganisation, listOrganisations, type Organisation } from '../../operator/organisations.ts';
+import { findOrganisation, listOrganisations } from '../../operator/organisations.ts';
 import { organisationLimits, organisationName, slugProblem, slugSchema } from '../../operator/rules.ts';
-import { notFound, onePage } from '../description/responses.ts';
+import { notFound, onePage, refused } from '../operation/described-answers.ts';
 import type { Call, Operation } from '../operation/operation.ts';
 import { type BodyField, bodySchema, readFields, refuse } from './body.ts';
 import {
@@ -17,26 +17,12 @@ import {
   pageOf,
   pageQuery,
   patternField,
-  refused,
   wholeNumber,
 } from './fields.ts';
 import type { AdminParts } from './parts.ts';
 
 const tag = 'Organisations';
 const schema = { $ref: '#/components/schemas/Organisation' };
-const example: Organisation = {
-  organisation_id: '019ced6c-5a2b-7c3d-8e4f-5a6b7c8d9e0f',
-  slug: 'acme',
-  name: 'Acme Student Discounts',
-  created_at: '2026-03-14T09:26:53.035Z',
-  suspended_at: null,
-  requests_per_second_max: null,
-  interactions_per_second_max: null,
-  records_per_second_max: 100_000,
-  bytes_in_flight_max: null,
-  recommendations_report: false,
-};
-
 const slug: BodyField<string> = {
   schema: slugSchema,
   read: (value) => {
@@ -57,9 +43,12 @@ const create: Operation<AdminParts> = {
   summary: 'Create an organisation',
   description: 'The slug identifies it from then on. The name is for people; default: the slug.',
   permission: null,
-  requestBody: { schema: bodySchema(createFields), example: { slug: 'acme', name: example.name } },
+  requestBody: {
+    schema: bodySchema(createFields),
+    example: { slug: 'acme', name: 'Acme Student Discounts' },
+  },
   answers: {
-    201: { description: 'The organisation.', schema, example },
+    201: { description: 'The organisation.', schema },
     409: refused('The slug is taken.'),
   },
   async handle(call, { pool }) {
@@ -79,7 +68,7 @@ const list: Operation<AdminParts> = {
   description: 'Returns a page of organisations, by slug: send `next_cursor` as `cursor` until it is null.',
   permission: null,
   query: pageQuery,
-  answers: { 200: onePage('OrganisationPage', { organisations: [example], next_cursor: null }) },
+  answers: { 200: onePage('OrganisationPage') },
   async handle(call, { pool }) {
     const read = (after: string | null, count: number) => listOrganisations(pool, after, count);
     const { rows, next_cursor } = await pageOf(call.query, read, (row) => row.slug);
@@ -103,7 +92,7 @@ const get: Operation<AdminParts> = {
   description: 'Its name, whether it is suspended, its own limits, and whether its report is on.',
   permission: null,
   pathParameters: { slug: patternField(slugSchema.pattern, 'the slug of the organisation') },
-  answers: { 200: { description: 'The organisation.', schema, example }, 404: notFound },
+  answers: { 200: { description: 'The organisation.', schema }, 404: notFound },
   async handle(call, { pool }) {
     const found = await findOrganisation(pool, slugOf(call));
     if (!found) throw new RequestError('organisation_not_found');
@@ -138,10 +127,7 @@ const changing: Operation<AdminParts> = {
     example: { records_per_second_max: 100_000 },
     required: false,
   },
-  answers: {
-    200: { description: 'The organisation as it is now.', schema, example },
-    404: notFound,
-  },
+  answers: { 200: { description: 'The organisation as it is now.', schema }, 404: notFound },
   async handle(call, { pool }) {
     const wanted = readFields(changeFields, call.body) as OrganisationChange;
     const changed = await changeOrganisation(pool, operatorOf(call), slugOf(call), wanted);

@@ -90,15 +90,12 @@ export interface DescribedAnswer {
   readonly sharedAs?: string;
   readonly description: string;
   readonly schema: JsonSchema;
-  readonly example?: unknown;
   /** Whether it can repeat the answer to an earlier request with the same Idempotency-Key. */
   readonly canBeReplayed?: true;
   /** Whether it can be an export, which has a cursor of the change feed. */
   readonly hasChangesCursor?: true;
   /** Answers in other media types, for clients that ask for them. */
-  readonly otherContent?: Readonly<
-    Record<string, { readonly schema: JsonSchema; readonly example?: unknown }>
-  >;
+  readonly otherContent?: Readonly<Record<string, { readonly schema: JsonSchema }>>;
 }
 
 /**

@@ -15,14 +15,14 @@ import { lacksPermission } from '../../keys/permissions.ts';
 import { limits } from '../../limits.ts';
 import { uuidsOf } from '../../postgres/binary/encoded-rows.ts';
 import { inOneWrite } from '../../postgres/corked-write.ts';
-import { type Client, isUnavailable, type Pool } from '../../postgres/pool.ts';
+import { type Client, type Pool, withClient } from '../../postgres/pool.ts';
 import { allOf, retryConflicts } from '../../postgres/transactions.ts';
 import { charactersMax, takeRecords } from '../../records/read-records.ts';
 import { optional, optionalForm, perPage } from '../../registry/fields.ts';
 import { perType, type ResourceType } from '../../registry/resources.ts';
 import { sentFields, type UploadType, uploadTypes } from '../../registry/upload-types.ts';
-import { storedExample } from '../description/stored-records.ts';
 import { jsonLines } from '../operation/accept.ts';
+import { refused } from '../operation/described-answers.ts';
 import { exportOf, variesByAccept, wantsLines } from '../operation/export.ts';
 import { type Call, type Operation, type Parts, principalOf } from '../operation/operation.ts';
 
@@ -60,27 +60,11 @@ export const changesOperation: Operation = {
     200: {
       description: 'One page, or changes as they come.',
       schema: { $ref: '#/components/schemas/ChangePage' },
-      example: {
-        changes: [
-          {
-            cursor: '42-0-0-1f0c2d3e-8Pz0oWc3l0rXyYQ1n9m5Kw',
-            type: 'tags',
-            id: storedExample('tags').tag_id,
-            deleted: false,
-            record: storedExample('tags'),
-          },
-        ],
-        next_cursor: '42-0-0-1f0c2d3e-8Pz0oWc3l0rXyYQ1n9m5Kw',
-        has_more: false,
-      },
       otherContent: {
         [jsonLines]: { schema: { type: 'string', description: 'one change per line, or a cursor alone' } },
       },
     },
-    410: {
-      description: 'The feed cannot continue from this cursor. Code: `cursor_too_old`.',
-      schema: { $ref: '#/components/schemas/Error' },
-    },
+    410: refused('The feed cannot continue from this cursor. Code: `cursor_too_old`.'),
   },
   async handle(call, parts) {
     const principal = principalOf(call);
@@ -128,16 +112,9 @@ const charactersOf = perType((type: string) => charactersMax(sentFields(type as 
 function recordsOf(pool: Pool, organisationId: string): RecordSource {
   return {
     async read(reads) {
-      const client = await pool.connect();
-      try {
-        await allOf(
-          inOneWrite(client, () => reads.map((read) => takeAsReadBack(client, organisationId, read))),
-        );
-        client.release();
-      } catch (error) {
-        client.release(isUnavailable(error));
-        throw error;
-      }
+      await withClient(pool, (client) =>
+        allOf(inOneWrite(client, () => reads.map((read) => takeAsReadBack(client, organisationId, read)))),
+      );
     },
     charactersMax: charactersOf,
   };

@@ -3,6 +3,7 @@
 import { RequestError } from '../../errors.ts';
 import { meaningOf } from '../../postgres/loggable-error.ts';
 import { isAnswered, isLockTimeout, isUnavailable } from '../../postgres/pool.ts';
+import { refused } from '../operation/described-answers.ts';
 import type { Operation, Parts } from '../operation/operation.ts';
 
 type HealthParts = Pick<Parts, 'readiness'>;
@@ -40,10 +41,7 @@ const ready: Operation<HealthParts> = {
   permission: null,
   answers: {
     200: { description: 'It can serve.', schema },
-    503: {
-      description: 'It cannot serve; the message says why.',
-      schema: { $ref: '#/components/schemas/Error' },
-    },
+    503: refused('It cannot serve; the message says why.'),
   },
   async handle(_call, { readiness }) {
     const stalled = await readiness.stalled().catch((error: unknown) => {

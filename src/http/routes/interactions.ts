@@ -8,9 +8,9 @@ import { recordInteraction } from '../../interactions/record-interaction.ts';
 import { limits } from '../../limits.ts';
 import { isUuid, uuid } from '../../registry/fields.ts';
 import { interactionExample } from '../../registry/interaction.ts';
-import { keyReused, notFound } from '../description/responses.ts';
 import { jsonLines } from '../operation/accept.ts';
 import { acceptedAnswer, inSteps } from '../operation/browser-keys.ts';
+import { keyReused, notFound } from '../operation/described-answers.ts';
 import { exportOf, variesByAccept, wantsLines } from '../operation/export.ts';
 import {
   idempotencyKeyHeader,
@@ -22,10 +22,6 @@ import { aboutBrowserKeys, acceptedFromBrowser, uploadInteractions } from './upl
 
 const tag = 'Interactions';
 const interactionSchema = { $ref: '#/components/schemas/Interaction' };
-const example = interactionAnswer({
-  ...interactionExample,
-  interaction_id: '019ced6c-5a2b-7c3d-8e4f-5a6b7c8d9e0f',
-});
 
 const record: Operation = {
   id: 'record-interaction',
@@ -46,12 +42,7 @@ const record: Operation = {
     bytesMax: limits.interactionBodyBytesMax,
   },
   answers: {
-    201: {
-      description: 'The interaction as it is stored.',
-      schema: interactionSchema,
-      example,
-      canBeReplayed: true,
-    },
+    201: { description: 'The interaction as it is stored.', schema: interactionSchema, canBeReplayed: true },
     202: acceptedFromBrowser,
     422: keyReused,
   },
@@ -85,7 +76,7 @@ const get: Operation = {
   permission: 'interactions:read',
   pathParameters: { interaction_id: uuid({ description: 'the id of the interaction' }) },
   answers: {
-    200: { description: 'The interaction.', schema: interactionSchema, example },
+    200: { description: 'The interaction.', schema: interactionSchema },
     404: notFound,
   },
   async handle(call, { pool }) {
@@ -116,7 +107,6 @@ const list: Operation = {
       description: 'One page, or every interaction that matches.',
       hasChangesCursor: true,
       schema: { $ref: '#/components/schemas/InteractionPage' },
-      example: { interactions: [example], next_cursor: null },
       otherContent: {
         [jsonLines]: { schema: { type: 'string', description: 'one interaction per line' } },
       },

@@ -13,21 +13,7 @@ export const overviewOperation: Operation = {
     'the last one was received, alone or in a batch. Types that were never uploaded are left out.',
   permission: 'data:read',
   answers: {
-    200: {
-      description: 'The types.',
-      schema: { $ref: '#/components/schemas/Overview' },
-      example: {
-        types: [
-          {
-            type: 'shops',
-            records: 512,
-            newest_updated: '2026-03-14T09:26:53Z',
-            last_upload: '2026-03-14T09:30:00.123Z',
-            open_rejections: 0,
-          },
-        ],
-      },
-    },
+    200: { description: 'The types.', schema: { $ref: '#/components/schemas/Overview' } },
   },
   async handle(call, { pool }) {
     const { organisationId } = principalOf(call);

@@ -12,11 +12,11 @@ import {
   resourceTypes,
 } from '../../registry/resources.ts';
 import { type Instant, isoOf } from '../../registry/times.ts';
-import { notFound } from '../description/responses.ts';
-import { pageSchemaName, storedSchemaName } from '../description/stored-records.ts';
 import { jsonLines } from '../operation/accept.ts';
+import { notFound } from '../operation/described-answers.ts';
 import { exportOf, variesByAccept, wantsLines } from '../operation/export.ts';
 import { type Answer, type Call, type Operation, type Parts, principalOf } from '../operation/operation.ts';
+import { pageSchemaName, storedSchemaName } from '../operation/stored-records.ts';
 
 const tag = 'Records';
 

@@ -10,6 +10,7 @@ import {
 import type { RejectionFilter } from '../../rejections/rejections.ts';
 import { overallStatus, sumCounts } from '../../uploads/answer/answer.ts';
 import { type Replayed, replayCursor, replayRejections } from '../../uploads/replay-rejections.ts';
+import { onePage } from '../operation/described-answers.ts';
 import { type Call, type Operation, principalOf } from '../operation/operation.ts';
 
 const tag = 'Rejections';
@@ -32,9 +33,7 @@ const list: Operation = {
     'succeeds, when it is discarded, or when an upload stores a record with its id.',
   permission: 'data:read',
   query: { ...rejectionFilters, ...rejectionPaging },
-  answers: {
-    200: { description: 'One page.', schema: { $ref: '#/components/schemas/RejectionPage' } },
-  },
+  answers: { 200: onePage('RejectionPage') },
   async handle(call, { pool }) {
     const { organisationId } = principalOf(call);
     return { status: 200, body: await rejectionPage(pool.for(organisationId), organisationId, call.query) };
@@ -159,7 +158,6 @@ const discard: Operation = {
           },
         },
       },
-      example: { discarded: 12, has_more: false },
     },
   },
   async handle(call, { pool }) {

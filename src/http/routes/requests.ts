@@ -1,40 +1,9 @@
-import { type Receipt, receiptFilters, receiptFor, receiptPage } from '../../receipts/find-receipts.ts';
+import { receiptFilters, receiptFor, receiptPage } from '../../receipts/find-receipts.ts';
 import { uuid } from '../../registry/fields.ts';
-import { batchAnswer } from '../../uploads/answer/answer.ts';
-import { created } from '../../uploads/answer/outcome.ts';
-import { notFound, onePage } from '../description/responses.ts';
+import { notFound, onePage } from '../operation/described-answers.ts';
 import { type Operation, principalOf } from '../operation/operation.ts';
 
 const tag = 'Receipts';
-
-const example: Receipt = (() => {
-  const requestId = '019ced6c-5a2b-7c3d-8e4f-5a6b7c8d9e0f';
-  const batch = batchAnswer({
-    number: 1,
-    batchId: '019ced6c-5a31-7f10-9a2b-3c4d5e6f7a8b',
-    requestId,
-    type: 'shops',
-    start: 0,
-    outcomes: [created],
-    warnings: [],
-  });
-  return {
-    request_id: requestId,
-    operation: 'upload',
-    type: 'shops',
-    status: 200,
-    received: '2026-03-14T09:26:53.035Z',
-    key_id: '7dQk2LrX9Ab',
-    idempotency_key: null,
-    body_bytes: 214,
-    duration_ms: 12,
-    batch_count: 1,
-    complete: true,
-    missing_batches: [],
-    counts: batch.data.counts,
-    batches: [batch],
-  };
-})();
 
 const get: Operation = {
   id: 'get-request',
@@ -50,7 +19,7 @@ const get: Operation = {
     request_id: uuid({ description: 'the `request_id` of the upload, or its `X-Request-Id`' }),
   },
   answers: {
-    200: { description: 'The receipt.', schema: { $ref: '#/components/schemas/Receipt' }, example },
+    200: { description: 'The receipt.', schema: { $ref: '#/components/schemas/Receipt' } },
     404: notFound,
   },
   async handle(call, { pool }) {
@@ -62,8 +31,6 @@ const get: Operation = {
   },
 };
 
-const { batches: _, ...summary } = example;
-
 const list: Operation = {
   id: 'list-requests',
   method: 'GET',
@@ -74,7 +41,7 @@ const list: Operation = {
     'Returns a page of receipts, the newest first: send `next_cursor` as `cursor` until it is null.',
   permission: 'data:read',
   query: receiptFilters,
-  answers: { 200: onePage('ReceiptPage', { requests: [summary], next_cursor: null }) },
+  answers: { 200: onePage('ReceiptPage') },
   async handle(call, { pool }) {
     const { organisationId } = principalOf(call);
     return { status: 200, body: await receiptPage(pool.for(organisationId), organisationId, call.query) };

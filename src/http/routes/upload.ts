@@ -1,6 +1,6 @@
 import { RequestError, retryAfter } from '../../errors.ts';
 import { limits } from '../../limits.ts';
-import { flag, optional, required } from '../../registry/fields.ts';
+import { flag, optional } from '../../registry/fields.ts';
 import { interactionExample } from '../../registry/interaction.ts';
 import {
   idFieldOf,
@@ -10,22 +10,14 @@ import {
   resourceTypes,
 } from '../../registry/resources.ts';
 import type { UploadType } from '../../registry/upload-types.ts';
-import {
-  batchAnswer,
-  overallStatus,
-  sumCounts,
-  type UploadAnswer,
-  type WrittenBatch,
-} from '../../uploads/answer/answer.ts';
-import { created, failed, type Outcome } from '../../uploads/answer/outcome.ts';
+import { overallStatus, sumCounts, type WrittenBatch } from '../../uploads/answer/answer.ts';
 import { dryRun } from '../../uploads/dry-run.ts';
 import { ingestRequest } from '../../uploads/ingest-request.ts';
 import type { CheckedBatch } from '../../uploads/read/batch-builder.ts';
 import type { Progress } from '../../uploads/store/commit-batch.ts';
-import { keyReused } from '../description/responses.ts';
-import { schemaName } from '../description/stored-records.ts';
 import { isJsonLines } from '../operation/accept.ts';
 import { acceptedAnswer, inSteps, refuseDryRun } from '../operation/browser-keys.ts';
+import { keyReused } from '../operation/described-answers.ts';
 import {
   idempotencyKeyHeader,
   idempotencyReplayed,
@@ -39,24 +31,23 @@ import {
   type Parts,
   principalOf,
 } from '../operation/operation.ts';
+import { schemaName } from '../operation/stored-records.ts';
 
 const answer = { schema: { $ref: '#/components/schemas/UploadAnswer' } };
 const answerOrError = { schema: { oneOf: [answer.schema, { $ref: '#/components/schemas/Error' }] } };
 
-/** Shared by all types; the examples are shops. */
+/** Shared by all types. */
 const uploadAnswers: Operation['answers'] = {
   200: {
     sharedAs: 'Uploaded',
     description: 'No record failed.',
     ...answer,
-    example: exampleAnswer([created]),
     canBeReplayed: true,
   },
   207: {
     sharedAs: 'UploadedInPart',
     description: 'Some records or batches failed; the others are stored.',
     ...answer,
-    example: exampleAnswer([created, failed(null, [{ field: idFieldOf('shops'), ...required }])]),
     canBeReplayed: true,
   },
   400: {
@@ -83,7 +74,6 @@ export const acceptedFromBrowser: DescribedAnswer = {
     'With a browser key: what is valid is stored, or kept as a rejection if a reference is missing; which of the two ' +
     'is not shown.',
   schema: { $ref: '#/components/schemas/Accepted' },
-  example: { received: 1, accepted: 1, errors: [], warnings: [] },
 };
 
 const interactionsAnswers: Operation['answers'] = {
@@ -310,20 +300,4 @@ function describe(type: ResourceType, recordsMax: number): string {
 
 function inLines(what: string): string {
   return `The ${what} may also be sent one a line, with \`Content-Type: application/x-ndjson\` and nothing around them.`;
-}
-
-/** Built by the code that builds real answers, so the reference cannot drift from them. */
-function exampleAnswer(outcomes: readonly Outcome[]): UploadAnswer {
-  const type = 'shops';
-  const requestId = '019ced6c-5a2b-7c3d-8e4f-5a6b7c8d9e0f';
-  const batch = batchAnswer({
-    number: 1,
-    batchId: '019ced6c-5a31-7f10-9a2b-3c4d5e6f7a8b',
-    requestId,
-    type,
-    start: 0,
-    outcomes,
-    warnings: [],
-  });
-  return { request_id: requestId, type, batches: [batch] };
 }

@@ -66,11 +66,12 @@ export async function commitBatch(
       warnings: checked.warnings,
       interactionIds: stored.interactionIds,
     });
-    const rejected = await settleRejections(client, { ...progress, start }, checked, stored);
+    const { rejected, writes } = await settleRejections(client, { ...progress, start }, checked, stored);
     const receipt = { head: headOf(progress), added: additionOf(progress.startedMs, made) };
     return {
       result: { status: made.status, text: receipt.added.answer, counts: made.data.counts },
       done: [{ organisationId, stored: storedOf(type, checked, stored, made), rejected, receipt }],
+      writes,
     };
   });
 }

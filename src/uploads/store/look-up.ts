@@ -38,7 +38,7 @@ const statement = perType((type) => {
       (select string_agg(r.record_id::text, ',') from (
          select r.record_id from rejections r
          where r.organisation_id = $1 and r.type = '${type}' and r.record_id is not null
-         order by r.record_id limit ${limits.fewRejectionsMax + 1}) as r) as rejected
+         limit ${limits.fewRejectionsMax + 1}) as r) as rejected
       from tenants o where o.organisation_id = $1`,
   };
 });

@@ -7,13 +7,20 @@ import {
   pickElements,
   pickRows,
 } from '../../postgres/binary/encoded-rows.ts';
+import type { Write } from '../../postgres/pipelined-insert.ts';
 import type { Client } from '../../postgres/pool.ts';
 import { sentFields, type UploadType } from '../../registry/upload-types.ts';
 import { uuidV7Words } from '../../registry/uuid-v7.ts';
 import { keepFailed, keepMissing, type NewRejections } from '../../rejections/keep-rejections.ts';
 import { KindList, type Problems } from '../../rejections/kind-list.ts';
 import { countChange, hasAllKinds, storeKinds } from '../../rejections/rejection-kinds.ts';
-import { deleteLocked, type EarlierRejection, lockRejectionsOf } from '../../rejections/rejections.ts';
+import {
+  deleteSettled,
+  type EarlierRejection,
+  findRejectionsOf,
+  lockFound,
+} from '../../rejections/rejections.ts';
+import { noteUnsettled, settleBatchesOf } from '../../rejections/unsettled-batches.ts';
 import type { Outcome } from '../answer/outcome.ts';
 import type { CheckedBatch } from '../read/batch-builder.ts';
 import { idOfRow, type StoredRows } from './store-batch.ts';
@@ -28,68 +35,88 @@ interface Where {
   readonly isFromBrowser?: boolean;
 }
 
+export interface Settled {
+  /** The change in the number of rejections of each kind. */
+  readonly rejected: Map<string, number>;
+  /** What is left to be settled later. */
+  readonly writes: readonly Write[];
+}
+
 /**
- * Removes the rejections of records that are stored now, and keeps the failed records of a batch as rejections, each in
- * place of its earlier one. A rejection of a newer version always stays. Returns the change in the number of rejections
- * of each kind.
+ * Removes the rejections of records that are stored now, or leaves that for later if the type has many, and keeps the failed
+ * records of a batch as rejections, each in place of its earlier one. A rejection of a newer version always stays.
  */
 export async function settleRejections(
   client: Client,
   where: Where,
   checked: CheckedBatch,
   stored: StoredRows,
-): Promise<Map<string, number>> {
-  const changes = new Map<string, number>();
-  const failures = openFailures(where.type, checked, stored.outcomes).filter(
-    ({ isRow }) => isRow || !where.isFromBrowser,
-  );
-  const earlier = await lockEarlier(client, where, checked, stored);
-  const settled = earlier.filter(({ is_settled }) => is_settled).map(({ rejection_id }) => rejection_id);
-  if (settled.length > 0) {
-    const gone = await deleteLocked(client, where.organisationId, settled);
-    for (const kindId of gone.values()) countChange(changes, kindId, -1);
-  }
+): Promise<Settled> {
+  const { organisationId, type } = where;
+  const rejected = new Map<string, number>();
+  const failedIds = idsThatFailed(checked, stored.outcomes);
+  await settleBatchesOf(client, organisationId, type, [...failedIds], rejected);
+  const find = findEarlier(client, where, checked, stored, failedIds);
+  const earlier = find ? await lockFound(client, organisationId, find) : [];
+  await deleteSettled(client, organisationId, earlier, rejected);
   const kept = new Set(earlier.filter(({ is_settled }) => !is_settled).map(({ record_id }) => record_id));
-  const failed = failures.filter(({ id }) => id === null || !kept.has(id));
-  if (failed.length > 0) await keep(client, where, checked, failed, changes);
-  return changes;
+  const failures = openFailures(type, checked, stored.outcomes)
+    .filter(({ isRow }) => isRow || !where.isFromBrowser)
+    .filter(({ id }) => id === null || !kept.has(id));
+  if (failures.length > 0) await keep(client, where, checked, failures, rejected);
+  return { rejected, writes: leaveForLater(where, checked, stored, failedIds) };
 }
 
 const isStored = ({ kind }: Outcome) => kind !== 'failed' && kind !== 'stale';
 
-/** The rejections of the batch's records. If the type has few, their ids are known, and hardly ever one of ours. */
-async function lockEarlier(
-  client: Client,
-  { organisationId, type }: Where,
-  { rows, failed, failedIds, failedUpdated }: CheckedBatch,
-  { outcomes, rejectedIds }: StoredRows,
-): Promise<EarlierRejection[]> {
-  if (rejectedIds !== 'many' && rejectedIds.size === 0) return [];
-  const mayBeRejected = (id: string | null) => id !== null && (rejectedIds === 'many' || rejectedIds.has(id));
-  const isAsked = (row: number) => outcomes[row]?.kind !== 'stale' && mayBeRejected(idAt(rows, row));
-  const sent = [...outcomes.keys()].filter(isAsked);
-  const bad = [...failed.keys()].filter((at) => mayBeRejected(failed[at]?.id ?? null));
-  if (sent.length + bad.length === 0) return [];
-  const updated = Object.keys(sentFields(type)).indexOf('updated');
-  const picked = pickRows(
-    { count: rows.count, arrays: [rows.arrays[0] as Buffer, rows.arrays[updated] as Buffer] },
-    sent,
-  );
-  const arrays = [
-    joinArrays(picked.arrays[0] as Buffer, pickElements(failedIds, bad)),
-    joinArrays(picked.arrays[1] as Buffer, pickElements(failedUpdated, bad)),
-  ];
-  return mergeById(
-    await lockRejectionsOf(client, organisationId, type, { count: sent.length + bad.length, arrays }),
-  );
+function idsThatFailed({ failed }: CheckedBatch, outcomes: readonly Outcome[]): ReadonlySet<string> {
+  const rows = outcomes.flatMap((outcome) => (outcome.kind === 'failed' ? [outcome.id] : []));
+  const ids = [...failed.map(({ id }) => id), ...rows];
+  return new Set(ids.filter((id) => id !== null));
 }
 
-/** A record that was sent several times finds its rejection several times; one of them settling it is enough. */
-function mergeById(found: readonly EarlierRejection[]): EarlierRejection[] {
-  const byId = new Map<string, EarlierRejection>();
-  for (const rejection of found)
-    if (!byId.get(rejection.rejection_id)?.is_settled) byId.set(rejection.rejection_id, rejection);
-  return [...byId.values()];
+/**
+ * Finds the rejections of the batch's records. If the type has few, their ids are known, and hardly ever one of ours; if it
+ * has many, only records that failed are looked for.
+ */
+function findEarlier(
+  client: Client,
+  { organisationId, type }: Where,
+  { rows, failed, failedIds: failedIdsArray, failedUpdated }: CheckedBatch,
+  { outcomes, rejectedIds }: StoredRows,
+  failedIds: ReadonlySet<string>,
+): (() => Promise<EarlierRejection[]>) | undefined {
+  const asked = rejectedIds === 'many' ? failedIds : rejectedIds;
+  if (asked.size === 0) return undefined;
+  const isAsked = (row: number) => outcomes[row]?.kind !== 'stale' && asked.has(idAt(rows, row));
+  const sent = [...outcomes.keys()].filter(isAsked);
+  const bad = [...failed.keys()].filter((at) => asked.has(failed[at]?.id ?? ''));
+  if (sent.length + bad.length === 0) return undefined;
+  const picked = pickRows(idsAndUpdated(type, rows), sent);
+  const arrays = [
+    joinArrays(picked.arrays[0] as Buffer, pickElements(failedIdsArray, bad)),
+    joinArrays(picked.arrays[1] as Buffer, pickElements(failedUpdated, bad)),
+  ];
+  return () => findRejectionsOf(client, organisationId, type, { count: sent.length + bad.length, arrays });
+}
+
+/** If the type has many rejections, those of the records that were stored, and did not also fail, are settled later. */
+function leaveForLater(
+  { organisationId, type }: Where,
+  { rows }: CheckedBatch,
+  { outcomes, rejectedIds }: StoredRows,
+  failedIds: ReadonlySet<string>,
+): readonly Write[] {
+  if (rejectedIds !== 'many') return [];
+  const isLeft = (row: number) =>
+    isStored(outcomes[row] as Outcome) && !(failedIds.size > 0 && failedIds.has(idAt(rows, row)));
+  const left = [...outcomes.keys()].filter(isLeft);
+  return noteUnsettled(organisationId, type, pickRows(idsAndUpdated(type, rows), left));
+}
+
+function idsAndUpdated(type: UploadType, { count, arrays }: EncodedRows): EncodedRows {
+  const updated = Object.keys(sentFields(type)).indexOf('updated');
+  return { count, arrays: [arrays[0] as Buffer, arrays[updated] as Buffer] };
 }
 
 interface Failure {

@@ -1,4 +1,5 @@
-import { Ajv, type ErrorObject } from 'ajv';
+import { createRequire } from 'node:module';
+import type { Ajv as AjvClass, ErrorObject } from 'ajv';
 import type { UploadType } from '../../generated/resources.ts';
 import { type FieldSchema, schemas } from '../../generated/schemas.ts';
 import { formats } from './formats.ts';
@@ -10,11 +11,15 @@ export interface FieldProblem {
   readonly message: string;
 }
 
+const require = createRequire(import.meta.url);
+
 const noProblems: readonly FieldProblem[] = [];
 
 /** The service's checks that need no other record, from the schema in its API description. */
 export function checkerOf(type: UploadType): (record: Record<string, unknown>) => readonly FieldProblem[] {
   const schema = schemas[type];
+  // Loaded when it is needed: it is half of what the command loads, and most commands check no record.
+  const { Ajv }: { Ajv: typeof AjvClass } = require('ajv');
   const isGood = new Ajv({ allErrors: true, allowUnionTypes: true, formats }).compile(schema);
   return (record) => {
     if (isGood(record)) return noProblems;

@@ -1,6 +1,7 @@
-import type { ApiName } from '../../errors.ts';
-import type { DescribedAnswer, JsonSchema, Operation } from '../operation/operation.ts';
+import type { ApiName } from '../../src/errors.ts';
+import type { DescribedAnswer, JsonSchema, Operation } from '../../src/http/operation/operation.ts';
 import { codesWith } from './errors.ts';
+import type { Examples } from './examples.ts';
 
 /** Who may call: anyone, whoever has the admin token, or a key with the permission. */
 type Audience = 'anyone' | 'operator' | 'key';
@@ -52,22 +53,6 @@ function refTo(kind: 'headers' | 'responses' | 'schemas', name: string): JsonSch
 
 const error = refTo('schemas', 'Error');
 
-export function onePage(schemaName: string, example: unknown): DescribedAnswer {
-  return { description: 'One page.', schema: refTo('schemas', schemaName), example };
-}
-
-export const notFound: DescribedAnswer = {
-  sharedAs: 'NotFound',
-  description: 'There is nothing with this id.',
-  schema: error,
-};
-
-export const keyReused: DescribedAnswer = {
-  sharedAs: 'IdempotencyKeyReused',
-  description: 'The `Idempotency-Key` was used with another body. Code: `idempotency_key_reused`.',
-  schema: error,
-};
-
 /** The errors of any request: the name of the response and when it is sent. */
 const refusals = {
   400: ['BadRequest', 'The request is malformed, or a parameter or field is wrong; `details` names each.'],
@@ -99,19 +84,24 @@ function refusalsOf(operation: Operation<never>): Refusal[] {
 }
 
 /** Every status with which an operation can be answered. */
-export function responsesOf(operation: Operation<never>): JsonSchema {
+export function responsesOf(operation: Operation<never>, examples: Examples): JsonSchema {
   const shared = refusalsOf(operation).map((status) => [status, refTo('responses', refusals[status][0])]);
   const own = Object.entries(operation.answers).map(([status, answer]) => [
     status,
     answer.sharedAs === undefined
-      ? describeAnswer(Number(status), answer, audienceOf(operation))
+      ? describeAnswer(Number(status), answer, audienceOf(operation), examples[`${operation.id} ${status}`])
       : refTo('responses', answer.sharedAs),
   ]);
   return Object.fromEntries([...shared, ...own]);
 }
 
-function describeAnswer(status: number, answer: DescribedAnswer, audience: Audience): JsonSchema {
-  const { description, schema, example, otherContent, canBeReplayed, hasChangesCursor } = answer;
+function describeAnswer(
+  status: number,
+  answer: DescribedAnswer,
+  audience: Audience,
+  example?: unknown,
+): JsonSchema {
+  const { description, schema, otherContent, canBeReplayed, hasChangesCursor } = answer;
   return {
     description,
     headers: {
@@ -139,7 +129,11 @@ function headersOf(status: number, audience: Audience): JsonSchema {
 }
 
 /** The components that the responses of these operations refer to. */
-export function sharedResponses(api: ApiName, operations: readonly Operation<never>[]): JsonSchema {
+export function sharedResponses(
+  api: ApiName,
+  operations: readonly Operation<never>[],
+  examples: Examples,
+): JsonSchema {
   const [audience = 'anyone'] = operations.map(audienceOf);
   const used = new Set(operations.flatMap(refusalsOf));
   const responses = [...used].sort().map((status) => {
@@ -152,7 +146,7 @@ export function sharedResponses(api: ApiName, operations: readonly Operation<nev
       .filter(([, { sharedAs }]) => sharedAs !== undefined)
       .map(([status, answer]) => [
         answer.sharedAs,
-        describeAnswer(Number(status), answer, audienceOf(operation)),
+        describeAnswer(Number(status), answer, audienceOf(operation), examples[answer.sharedAs ?? '']),
       ]),
   );
   const ofKeys = ['RateLimit', 'RateLimit-Policy', 'Changes-Cursor', 'Idempotency-Replayed'];

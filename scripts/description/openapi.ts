@@ -1,16 +1,22 @@
-import { version } from '../../config.ts';
-import type { ApiName } from '../../errors.ts';
-import type { Field } from '../../registry/fields.ts';
-import { interaction } from '../../registry/interaction.ts';
-import { type ResourceType, resources, resourceTypes } from '../../registry/resources.ts';
-import { jsonLines } from '../operation/accept.ts';
-import type { JsonSchema, Operation } from '../operation/operation.ts';
+import { version } from '../../src/config.ts';
+import type { ApiName } from '../../src/errors.ts';
+import { jsonLines } from '../../src/http/operation/accept.ts';
+import type { JsonSchema, Operation } from '../../src/http/operation/operation.ts';
+import {
+  pageSchemaName,
+  schemaName,
+  storedExample,
+  storedSchemaName,
+} from '../../src/http/operation/stored-records.ts';
+import type { Field } from '../../src/registry/fields.ts';
+import { interaction } from '../../src/registry/interaction.ts';
+import { type ResourceType, resources, resourceTypes } from '../../src/registry/resources.ts';
 import { answerSchemas, pageSchema } from './answers.ts';
 import { codeSamplesOf } from './code-samples.ts';
 import { errorSchemas, errorSection } from './errors.ts';
+import { type Examples, publicExamples } from './examples.ts';
 import { Parameters } from './parameters.ts';
 import { needsNoSecret, responsesOf, sharedResponses } from './responses.ts';
-import { pageSchemaName, schemaName, storedExample, storedSchemaName } from './stored-records.ts';
 
 /** What the description of an API says besides its operations. */
 export interface AboutApi {
@@ -22,19 +28,21 @@ export interface AboutApi {
   /** The only authentication scheme. */
   readonly security: Readonly<Record<string, JsonSchema>>;
   readonly schemas: Readonly<Record<string, JsonSchema>>;
+  readonly examples: Examples;
 }
 
 /** Describes operations as OpenAPI 3.1. */
 export function describeOperations(operations: readonly Operation<never>[], about: AboutApi): JsonSchema {
+  const { api, title, summary, description, tags, security, schemas, examples } = about;
+  refuseUnused(examples, operations);
   const parameters = new Parameters(operations);
   const paths: Record<string, Record<string, unknown>> = {};
   for (const operation of operations) {
     paths[operation.path] = {
       ...paths[operation.path],
-      [operation.method.toLowerCase()]: describe(operation, parameters),
+      [operation.method.toLowerCase()]: describe(operation, parameters, examples),
     };
   }
-  const { api, title, summary, description, tags, security, schemas } = about;
   return {
     openapi: '3.1.0',
     info: {
@@ -52,9 +60,20 @@ export function describeOperations(operations: readonly Operation<never>[], abou
       securitySchemes: security,
       schemas: { ...schemas, ...errorSchemas(api) },
       parameters: parameters.components,
-      ...sharedResponses(api, operations),
+      ...sharedResponses(api, operations, examples),
     },
   };
+}
+
+/** An example that belongs to no answer is a typo, or its operation is gone. */
+function refuseUnused(examples: Examples, operations: readonly Operation<never>[]): void {
+  const used = new Set(
+    operations.flatMap(({ id, answers }) =>
+      Object.entries(answers).map(([status, { sharedAs }]) => sharedAs ?? `${id} ${status}`),
+    ),
+  );
+  const unused = Object.keys(examples).filter((name) => !used.has(name));
+  if (unused.length > 0) throw new Error(`no answer has the example ${unused.join(', ')}`);
 }
 
 /** Describes the whole API: operations as they are served, records from the registry. */
@@ -79,6 +98,7 @@ export function describeApi(operations: readonly Operation[]): JsonSchema {
     ],
     security: { apiKey: { type: 'http', scheme: 'bearer', description: 'An API key, `intake_…`.' } },
     schemas: { ...recordSchemas(), ...interactionSchemas(), ...answerSchemas },
+    examples: publicExamples,
   });
 }
 
@@ -165,7 +185,7 @@ function objectSchema(fields: Readonly<Record<string, Field>>): JsonSchema {
   };
 }
 
-function describe(operation: Operation<never>, parameters: Parameters): JsonSchema {
+function describe(operation: Operation<never>, parameters: Parameters, examples: Examples): JsonSchema {
   const { permission, requestBody } = operation;
   return {
     operationId: operation.id,
@@ -187,7 +207,7 @@ function describe(operation: Operation<never>, parameters: Parameters): JsonSche
         },
       },
     }),
-    responses: responsesOf(operation),
+    responses: responsesOf(operation, examples),
     ...(permission !== null && codeSamplesOf(operation)),
   };
 }

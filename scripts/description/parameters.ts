@@ -1,4 +1,4 @@
-import type { JsonSchema, Operation } from '../operation/operation.ts';
+import type { JsonSchema, Operation } from '../../src/http/operation/operation.ts';
 
 interface Parameter {
   readonly name: string;

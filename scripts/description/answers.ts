@@ -1,8 +1,8 @@
-import { limits } from '../../limits.ts';
-import { problemCodes } from '../../registry/fields.ts';
-import { uploadTypes } from '../../registry/upload-types.ts';
-import { groupings, windowNames } from '../../reports/definitions.ts';
-import type { JsonSchema } from '../operation/operation.ts';
+import type { JsonSchema } from '../../src/http/operation/operation.ts';
+import { limits } from '../../src/limits.ts';
+import { problemCodes } from '../../src/registry/fields.ts';
+import { uploadTypes } from '../../src/registry/upload-types.ts';
+import { groupings, windowNames } from '../../src/reports/definitions.ts';
 
 const count = { type: 'integer', minimum: 0 };
 const index = { type: 'integer', minimum: 0, description: "position in the request's `records`, from 0" };

@@ -1,6 +1,7 @@
-import { closed, pageSchema } from '../description/answers.ts';
-import { describeOperations } from '../description/openapi.ts';
-import type { JsonSchema, Operation } from '../operation/operation.ts';
+import type { JsonSchema, Operation } from '../../src/http/operation/operation.ts';
+import { closed, pageSchema } from './answers.ts';
+import { adminExamples } from './examples.ts';
+import { describeOperations } from './openapi.ts';
 
 const text = { type: 'string' };
 const textOrNull = { type: ['string', 'null'] };
@@ -82,5 +83,6 @@ export function describeAdminApi(operations: readonly Operation<never>[]): JsonS
       },
     },
     schemas,
+    examples: adminExamples,
   });
 }

@@ -1,7 +1,21 @@
-import { type ApiName, errorsOf, requestProblemCodes } from '../../errors.ts';
-import { limits } from '../../limits.ts';
-import { problemCodes } from '../../registry/fields.ts';
-import type { JsonSchema } from '../operation/operation.ts';
+import { type ApiName, errorTables, requestProblemCodes } from '../../src/errors.ts';
+import type { JsonSchema } from '../../src/http/operation/operation.ts';
+import { limits } from '../../src/limits.ts';
+import { problemCodes } from '../../src/registry/fields.ts';
+
+interface DescribedError {
+  readonly code: string;
+  readonly status: number;
+  readonly problem: string;
+  readonly remedy: string;
+}
+
+/** The errors of an API, ordered by status. */
+function errorsOf(api: ApiName): DescribedError[] {
+  return Object.entries(errorTables[api])
+    .map(([code, [status, problem, remedy]]) => ({ code, status, problem, remedy }))
+    .toSorted((a, b) => a.status - b.status);
+}
 
 /** The schema of every error that fails a whole request. */
 export function errorSchemas(api: ApiName): Record<string, JsonSchema> {

@@ -1,4 +1,4 @@
-import type { JsonSchema, Operation } from '../operation/operation.ts';
+import type { JsonSchema, Operation } from '../../src/http/operation/operation.ts';
 
 /**
  * What the reference page shows next to an operation in place of snippets that it would generate: those prefill every

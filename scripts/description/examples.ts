@@ -1,0 +1,162 @@
+import { storedExample } from '../../src/http/operation/stored-records.ts';
+import { interactionAnswer } from '../../src/interactions/answer.ts';
+import type { AuditEntry } from '../../src/operator/audit-log.ts';
+import type { IssuedKey } from '../../src/operator/audited-actions.ts';
+import type { Organisation } from '../../src/operator/organisations.ts';
+import type { Receipt } from '../../src/receipts/find-receipts.ts';
+import { required } from '../../src/registry/fields.ts';
+import { interactionExample } from '../../src/registry/interaction.ts';
+import { idFieldOf } from '../../src/registry/resources.ts';
+import { correlation, definitions } from '../../src/reports/definitions.ts';
+import type { Figures, RecommendationsReport } from '../../src/reports/read-report.ts';
+import { batchAnswer, type UploadAnswer } from '../../src/uploads/answer/answer.ts';
+import { created, failed, type Outcome } from '../../src/uploads/answer/outcome.ts';
+
+/** Examples of answers: by operation and status, or by the name of an answer that several operations share. */
+export type Examples = Readonly<Record<string, unknown>>;
+
+const requestId = '019ced6c-5a2b-7c3d-8e4f-5a6b7c8d9e0f';
+
+/** Made by the code that makes real answers, so the reference cannot drift from them. */
+function uploadAnswer(outcomes: readonly Outcome[]): UploadAnswer {
+  const type = 'shops';
+  const batch = batchAnswer({
+    number: 1,
+    batchId: '019ced6c-5a31-7f10-9a2b-3c4d5e6f7a8b',
+    requestId,
+    type,
+    start: 0,
+    outcomes,
+    warnings: [],
+  });
+  return { request_id: requestId, type, batches: [batch] };
+}
+
+const { batches } = uploadAnswer([created]);
+const receipt: Receipt = {
+  request_id: requestId,
+  operation: 'upload',
+  type: 'shops',
+  status: 200,
+  received: '2026-03-14T09:26:53.035Z',
+  key_id: '7dQk2LrX9Ab',
+  idempotency_key: null,
+  body_bytes: 214,
+  duration_ms: 12,
+  batch_count: 1,
+  complete: true,
+  missing_batches: [],
+  counts: { received: 1, created: 1, updated: 0, unchanged: 0, stale: 0, failed: 0 },
+  batches,
+};
+const { batches: _batches, ...receiptSummary } = receipt;
+
+const interaction = interactionAnswer({ ...interactionExample, interaction_id: requestId });
+
+const figures: Figures = {
+  touches: 1200,
+  engaged_recommendations: 830,
+  students: 410,
+  discount_codes: 96,
+  transactions: 41,
+  transactions_by_offer: 30,
+  transactions_by_shop: 11,
+  revenue: 1033.5,
+  savings: 154.2,
+  share_of_transactions: 0.082,
+};
+const { engaged_recommendations: _engaged, ...ofBrowsing } = figures;
+const report: RecommendationsReport = {
+  from: '2026-03-01',
+  to: '2026-04-01',
+  window: '24h',
+  group_by: 'item_type',
+  as_of: '2026-04-02T08:15:00.000Z',
+  correlation,
+  definitions: { touch: definitions.touch },
+  total: { recommendations: figures, browsing: ofBrowsing },
+  all: { transactions: 500, revenue: 12904.75, savings: 1718.4 },
+  unusable: { service_without_recommendation: 7, recommendation_without_service: 0 },
+  groups: [],
+  next_cursor: null,
+};
+
+const overview = {
+  type: 'shops',
+  records: 512,
+  newest_updated: '2026-03-14T09:26:53Z',
+  last_upload: '2026-03-14T09:30:00.123Z',
+  open_rejections: 0,
+};
+
+const cursor = '42-0-0-1f0c2d3e-8Pz0oWc3l0rXyYQ1n9m5Kw';
+const tag = storedExample('tags');
+const change = { cursor, type: 'tags', id: tag.tag_id, deleted: false, record: tag };
+
+export const publicExamples: Examples = {
+  Uploaded: uploadAnswer([created]),
+  UploadedInPart: uploadAnswer([created, failed(null, [{ field: idFieldOf('shops'), ...required }])]),
+  Accepted: { received: 1, accepted: 1, errors: [], warnings: [] },
+  'get-overview 200': { types: [overview] },
+  'list-changes 200': { changes: [change], next_cursor: cursor, has_more: false },
+  'list-requests 200': { requests: [receiptSummary], next_cursor: null },
+  'get-request 200': receipt,
+  'discard-rejections 200': { discarded: 12, has_more: false },
+  'record-interaction 201': interaction,
+  'get-interaction 200': interaction,
+  'list-interactions 200': { interactions: [interaction], next_cursor: null },
+  'report-recommendations 200': report,
+};
+
+const organisation: Organisation = {
+  organisation_id: requestId,
+  slug: 'acme',
+  name: 'Acme Student Discounts',
+  created_at: '2026-03-14T09:26:53.035Z',
+  suspended_at: null,
+  requests_per_second_max: null,
+  interactions_per_second_max: null,
+  records_per_second_max: 100_000,
+  bytes_in_flight_max: null,
+  recommendations_report: false,
+};
+
+const issuedKey: IssuedKey = {
+  key_id: '7dQk2LrX9Ab',
+  organisation: 'acme',
+  permissions: ['data:write', 'data:read'],
+  browser: false,
+  origins: [],
+  label: 'nightly export',
+  created_at: '2026-03-14T09:26:53.035Z',
+  created_by: 'token:deploy',
+  last_used_at: null,
+  expires_at: null,
+  revoked_at: null,
+  successor_of: null,
+  key: 'intake_7dQk2LrX9Ab_…',
+};
+const { key: _key, ...listedKey } = issuedKey;
+
+const auditEntry: AuditEntry = {
+  audit_id: '42',
+  at: '2026-03-14T09:26:53.035Z',
+  actor: 'token:deploy',
+  act: 'key.issue',
+  organisation: 'acme',
+  key_id: '7dQk2LrX9Ab',
+  request_id: requestId,
+  details: { permissions: ['data:write', 'data:read'], label: 'nightly export', expires_at: null },
+};
+
+export const adminExamples: Examples = {
+  'create-organisation 201': organisation,
+  'list-organisations 200': { organisations: [organisation], next_cursor: null },
+  'get-organisation 200': organisation,
+  'change-organisation 200': organisation,
+  'issue-key 201': issuedKey,
+  'list-keys 200': { keys: [listedKey], next_cursor: null },
+  'rotate-key 201': issuedKey,
+  'revoke-key 200': { ...listedKey, revoked_at: '2026-03-14T10:00:00.000Z' },
+  'list-audit-entries 200': { entries: [auditEntry], next_cursor: null },
+};

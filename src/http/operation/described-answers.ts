@@ -1,0 +1,20 @@
+import type { DescribedAnswer } from './operation.ts';
+
+export function onePage(schemaName: string): DescribedAnswer {
+  return { description: 'One page.', schema: { $ref: `#/components/schemas/${schemaName}` } };
+}
+
+/** An error that only some operations answer with. */
+export function refused(description: string): DescribedAnswer {
+  return { description, schema: { $ref: '#/components/schemas/Error' } };
+}
+
+export const notFound: DescribedAnswer = {
+  sharedAs: 'NotFound',
+  ...refused('There is nothing with this id.'),
+};
+
+export const keyReused: DescribedAnswer = {
+  sharedAs: 'IdempotencyKeyReused',
+  ...refused('The `Idempotency-Key` was used with another body. Code: `idempotency_key_reused`.'),
+};

@@ -1,0 +1,20 @@
+/** The process of resident-commands.ts: runs one command after another, as dist/main.js would each in a process. */
+
+const commands = new URL('../../dist/cli/', import.meta.url);
+
+let printed = '';
+process.stdout.write = (text: string | Uint8Array) => {
+  printed += text;
+  return true;
+};
+
+process.on('message', async ([name, ...args]: string[]) => {
+  printed = '';
+  try {
+    const { run } = await import(new URL(`${name}.js`, commands).href);
+    await run(args);
+    process.send?.({ stdout: printed });
+  } catch (error) {
+    process.send?.({ error: error instanceof Error ? error.stack : String(error) });
+  }
+});
