@@ -2,7 +2,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 
 /**
  * Writes npm-shrinkwrap.json while the package is packed: the part of package-lock.json that the service needs. npm ignores
- * a lock file inside a package, but not a shrinkwrap, so an installation gets the versions that were tested.
+ * a lock file inside a package, but not a shrinkwrap, so an installation from a registry gets the versions that were tested.
  */
 
 interface Locked {

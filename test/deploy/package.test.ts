@@ -1,8 +1,11 @@
 // @module-tag full
 
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { hash } from 'node:crypto';
 import { once } from 'node:events';
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -13,7 +16,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { apiOf } from '../support/api.ts';
 import { createEmptyDatabase, servingUrl } from '../support/database.ts';
 
-/** The package as it would be installed: from its tarball, into an empty folder. */
+/** The package as it would be installed: from a registry, into an empty folder. */
 
 const run = promisify(execFile);
 const root = fileURLToPath(new URL('../..', import.meta.url));
@@ -23,6 +26,7 @@ const installFlags = ['--ignore-scripts', '--prefer-offline', '--no-audit', '--n
 let folder: string;
 let app: string;
 let files: string[];
+let registry: Server;
 
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'intake-server-package-'));
@@ -33,10 +37,42 @@ beforeAll(async () => {
   const packed = JSON.parse(stdout);
   const [{ filename, files: listed }] = Array.isArray(packed) ? packed : Object.values(packed);
   files = listed.map(({ path }: { path: string }) => path);
-  await run('npm', ['install', ...installFlags, join(folder, filename)], { cwd: app });
+  registry = await publish(join(folder, filename));
+  const { port } = registry.address() as AddressInfo;
+  const from = ['--registry', `http://127.0.0.1:${port}`];
+  await run('npm', ['install', ...installFlags, ...from, 'intake-server'], { cwd: app });
 }, 600_000);
 
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
+afterAll(() => {
+  registry.close();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+/**
+ * A registry that has this package, and leads to the usual one for all others. npm follows the shrinkwrap of a package only if
+ * the registry says that there is one; it ignores that of a tarball.
+ */
+async function publish(tarball: string): Promise<Server> {
+  const { stdout: usual } = await run('npm', ['config', 'get', 'registry'], { cwd: root });
+  const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
+  const packed = readFileSync(tarball);
+  const server = createServer(({ url = '', headers }, response) => {
+    if (url === '/intake-server.tgz') response.end(packed);
+    else if (url !== '/intake-server')
+      response.writeHead(302, { location: new URL(url.slice(1), usual.trim()).href }).end();
+    else {
+      const dist = {
+        tarball: `http://${headers.host}/intake-server.tgz`,
+        integrity: `sha512-${hash('sha512', packed, 'base64')}`,
+      };
+      const { version } = manifest;
+      const versions = { [version]: { ...manifest, _hasShrinkwrap: true, dist } };
+      response.end(JSON.stringify({ name: 'intake-server', 'dist-tags': { latest: version }, versions }));
+    }
+  });
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  return server;
+}
 
 /** Starts a command of the installed program; resolves with the address once it prints one that matches. */
 async function start(
