@@ -31,38 +31,32 @@ export async function settleOrganisation(pool: Pool, organisationId: string): Pr
     text: 'select distinct type from unsettled_batches where organisation_id = $1',
     values: [organisationId],
   });
-  for (const { type } of rows) await settleType(pool, organisationId, type);
+  for (const { type } of rows) while (await settleOldest(pool, organisationId, type));
 }
 
-/** Settles all organisations. */
+/** Settles all organisations in turn, a few batches of each at a time: none waits until another has none left. */
 export async function settleAll(pool: Pool, stopping?: AbortSignal): Promise<void> {
   const { rows } = await pool.query<{ organisation_id: string; type: UploadType }>(
     'select distinct organisation_id, type from unsettled_batches',
   );
-  for (const { organisation_id, type } of rows) {
+  for (const one of rows) {
     if (stopping?.aborted) return;
-    await settleType(pool, organisation_id, type, stopping);
+    // The array grows while it is gone through: those that have more come again after all others.
+    if (await settleOldest(pool, one.organisation_id, one.type)) rows.push(one);
   }
 }
 
-async function settleType(
-  pool: Pool,
-  organisationId: string,
-  type: UploadType,
-  stopping?: AbortSignal,
-): Promise<void> {
-  let settled: number;
-  do {
-    settled = await storeInTransaction(pool, async (client) => {
-      const rejected = new Map<string, number>();
-      const batchIds = await lockOldest(client, organisationId, type);
-      await settle(client, organisationId, type, batchIds, rejected);
-      return {
-        result: batchIds.length,
-        done: [{ organisationId, stored: null, rejected, receipt: null }],
-      };
-    });
-  } while (settled === limits.batchesPerSettling && !stopping?.aborted);
+/** Settles the oldest batches of a type; returns whether there may be more. */
+function settleOldest(pool: Pool, organisationId: string, type: UploadType): Promise<boolean> {
+  return storeInTransaction(pool, async (client) => {
+    const rejected = new Map<string, number>();
+    const batchIds = await lockOldest(client, organisationId, type);
+    await settle(client, organisationId, type, batchIds, rejected);
+    return {
+      result: batchIds.length === limits.batchesPerSettling,
+      done: [{ organisationId, stored: null, rejected, receipt: null }],
+    };
+  });
 }
 
 /**
