@@ -10,6 +10,7 @@ import {
   text,
   uuid,
 } from './fields.ts';
+import { describes, identifies, impersonal, type StoredField } from './personal.ts';
 import type { ResourceType } from './resources.ts';
 import { type Instant, instantOf, latestMs, readDateTime } from './times.ts';
 
@@ -65,24 +66,33 @@ export function eventTime(sent: number | string): Instant | undefined {
 
 /** One user's interaction with one item. It gets its id when it is stored, and never changes. */
 export const interaction = {
-  interaction_type: oneOf(['FILTER_CLICK', 'SHARE', 'PAGE_VIEW', 'DISCOUNT_CODE']),
-  user_id: optional(
-    text({ codePointsMax: limits.interactionUserCodePointsMax, description: 'pseudonymous user identifier' }),
+  ...impersonal({ interaction_type: oneOf(['FILTER_CLICK', 'SHARE', 'PAGE_VIEW', 'DISCOUNT_CODE']) }),
+  user_id: identifies(
+    optional(
+      text({
+        codePointsMax: limits.interactionUserCodePointsMax,
+        description: 'pseudonymous user identifier',
+      }),
+    ),
   ),
-  student_id: optional(
-    reference('customers', { description: 'a student, who is a customer; must already exist' }),
+  student_id: identifies(
+    optional(reference('customers', { description: 'a student, who is a customer; must already exist' })),
   ),
-  item_type: oneOf(Object.keys(itemTypes) as ItemType[]),
-  item_id: uuid({ description: 'an existing item of the kind that `item_type` names' }),
-  city: optional(text({ description: 'where it happened' })),
-  country: optional(text({ description: 'where it happened' })),
-  platform: optional(oneOf(['ANDROID', 'IOS', 'WEB', 'OTHER'])),
-  event_timestamp: eventTimestamp(),
-  source: optional(
-    oneOf(['SERVICE'], { description: 'SERVICE when it came from a recommendation, else null' }),
-  ),
-  recommendation_id: optional(uuid({ description: 'the recommendation it came from' })),
-};
+  ...impersonal({
+    item_type: oneOf(Object.keys(itemTypes) as ItemType[]),
+    item_id: uuid({ description: 'an existing item of the kind that `item_type` names' }),
+  }),
+  city: describes(optional(text({ description: 'where it happened' }))),
+  country: describes(optional(text({ description: 'where it happened' }))),
+  ...impersonal({
+    platform: optional(oneOf(['ANDROID', 'IOS', 'WEB', 'OTHER'])),
+    event_timestamp: eventTimestamp(),
+    source: optional(
+      oneOf(['SERVICE'], { description: 'SERVICE when it came from a recommendation, else null' }),
+    ),
+    recommendation_id: optional(uuid({ description: 'the recommendation it came from' })),
+  }),
+} satisfies Record<string, StoredField>;
 
 export type Interaction = RecordOf<typeof interaction>;
 

@@ -5,7 +5,6 @@ import {
   country,
   date,
   dateTime,
-  type Field,
   number,
   optional,
   type Problem,
@@ -14,9 +13,10 @@ import {
   text,
   uuid,
 } from './fields.ts';
+import { describes, identifies, impersonal, type StoredField } from './personal.ts';
 
 /** One record type. Its first field is its identifier. */
-export interface Resource<F extends Record<string, Field> = Record<string, Field>> {
+export interface Resource<F extends Record<string, StoredField> = Record<string, StoredField>> {
   /** The type's name in the singular, for messages and for the API reference. */
   readonly singular: string;
   readonly fields: F;
@@ -25,12 +25,12 @@ export interface Resource<F extends Record<string, Field> = Record<string, Field
 }
 
 /** Only checks the type of the example against the fields. */
-function resource<F extends Record<string, Field>>(definition: Resource<F>): Resource<F> {
+function resource<F extends Record<string, StoredField>>(definition: Resource<F>): Resource<F> {
   return definition;
 }
 
 /** The last fields of every record type, in this order. */
-const lifecycle = {
+const lifecycle = impersonal({
   created: optional(dateTime({ description: 'when the record was created, as its source says' })),
   updated: optional(
     dateTime({ description: 'when the record last changed; an older version never replaces a newer one' }),
@@ -39,9 +39,9 @@ const lifecycle = {
     ...optional(boolean({ description: 'marks the record as deleted; it stays, and may be referenced' })),
     fallback: false,
   },
-};
+});
 
-const named = { name: text(), region: country() };
+const named = impersonal({ name: text(), region: country() });
 
 /**
  * THE table: every record type of the service. Validation, SQL, the API description and the tests that run over every
@@ -51,13 +51,15 @@ export const resources = {
   customers: resource({
     singular: 'customer',
     fields: {
-      customer_id: uuid({ description: 'record identifier' }),
-      user_id: uuid({ description: 'user identifier' }),
-      region: country(),
-      birthdate: optional(date({ description: 'date of birth' })),
-      institute_id: optional(uuid({ description: 'educational institute; not checked for existence' })),
-      course_id: optional(uuid({ description: 'course; not checked for existence' })),
-      gender: optional(text({ description: 'free text' })),
+      customer_id: identifies(uuid({ description: 'record identifier' })),
+      user_id: identifies(uuid({ description: 'user identifier' })),
+      region: describes(country()),
+      birthdate: describes(optional(date({ description: 'date of birth' }))),
+      institute_id: describes(
+        optional(uuid({ description: 'educational institute; not checked for existence' })),
+      ),
+      course_id: describes(optional(uuid({ description: 'course; not checked for existence' }))),
+      gender: describes(optional(text({ description: 'free text' }))),
       ...lifecycle,
     },
     example: {
@@ -74,18 +76,24 @@ export const resources = {
   transactions: resource({
     singular: 'transaction',
     fields: {
-      transaction_id: uuid(),
-      shop_id: reference('shops'),
-      region: country(),
-      savings: amount({ minimum: 0, description: 'what the student saved' }),
-      amount: amount({ exclusiveMinimum: 0, description: 'what the student paid' }),
-      student_id: optional(uuid({ description: 'purchasing student; not checked for existence' })),
-      offer_id: optional(uuid({ description: 'offer used; not checked for existence' })),
-      branch_id: optional(uuid({ description: 'branch location; not checked for existence' })),
-      source: optional(text({ description: 'origin, for example online or in-store' })),
-      discount_name: optional(text()),
-      discount_type: optional(text({ description: 'for example percentage or fixed' })),
-      discount_value: optional(amount()),
+      ...impersonal({
+        transaction_id: uuid(),
+        shop_id: reference('shops'),
+        region: country(),
+        savings: amount({ minimum: 0, description: 'what the student saved' }),
+        amount: amount({ exclusiveMinimum: 0, description: 'what the student paid' }),
+      }),
+      student_id: identifies(
+        optional(uuid({ description: 'purchasing student; not checked for existence' })),
+      ),
+      ...impersonal({
+        offer_id: optional(uuid({ description: 'offer used; not checked for existence' })),
+        branch_id: optional(uuid({ description: 'branch location; not checked for existence' })),
+        source: optional(text({ description: 'origin, for example online or in-store' })),
+        discount_name: optional(text()),
+        discount_type: optional(text({ description: 'for example percentage or fixed' })),
+        discount_value: optional(amount()),
+      }),
       ...lifecycle,
     },
     example: {
@@ -106,7 +114,7 @@ export const resources = {
   }),
   offers: resource({
     singular: 'offer',
-    fields: {
+    fields: impersonal({
       offer_id: uuid(),
       shop_id: reference('shops'),
       name: text(),
@@ -124,7 +132,7 @@ export const resources = {
       allowed_days: optional(text({ description: 'names of days, separated by commas' })),
       is_enabled: optional(boolean({ description: 'whether the offer is currently enabled' })),
       ...lifecycle,
-    },
+    }),
     example: {
       offer_id: '3c7b6a5f-4e32-4d10-9f98-c6e5f4d3b203',
       shop_id: '5f0c2d3e-8a41-4c5b-9d77-2b1e6f8a9c01',
@@ -141,7 +149,7 @@ export const resources = {
   }),
   shops: resource({
     singular: 'shop',
-    fields: { shop_id: uuid(), ...named, is_public: optional(boolean()), ...lifecycle },
+    fields: impersonal({ shop_id: uuid(), ...named, is_public: optional(boolean()), ...lifecycle }),
     example: {
       shop_id: '5f0c2d3e-8a41-4c5b-9d77-2b1e6f8a9c01',
       name: 'Corner Bakery',
@@ -152,14 +160,14 @@ export const resources = {
   }),
   branches: resource({
     singular: 'branch',
-    fields: {
+    fields: impersonal({
       branch_id: uuid(),
       shop_id: reference('shops'),
       ...named,
       latitude: optional(number({ minimum: -90, maximum: 90, description: 'degrees' })),
       longitude: optional(number({ minimum: -180, maximum: 180, description: 'degrees' })),
       ...lifecycle,
-    },
+    }),
     example: {
       branch_id: '4b6a5f4e-3d21-4c09-8e87-d5f4e3c2a104',
       shop_id: '5f0c2d3e-8a41-4c5b-9d77-2b1e6f8a9c01',
@@ -171,18 +179,18 @@ export const resources = {
   }),
   categories: resource({
     singular: 'category',
-    fields: { category_id: uuid(), ...named, ...lifecycle },
+    fields: impersonal({ category_id: uuid(), ...named, ...lifecycle }),
     example: { category_id: '6a5f4e3d-2c10-4b98-9d76-e4f3d2c1b005', name: 'Food and drink', region: 'GB' },
   }),
   'shop-categories': resource({
     singular: 'shop category',
-    fields: {
+    fields: impersonal({
       shop_category_id: uuid(),
       shop_id: reference('shops'),
       category_id: reference('categories'),
       region: country(),
       ...lifecycle,
-    },
+    }),
     example: {
       shop_category_id: '8f4e3d2c-1b09-4a87-8c65-f3e2d1c0a906',
       shop_id: '5f0c2d3e-8a41-4c5b-9d77-2b1e6f8a9c01',
@@ -192,7 +200,7 @@ export const resources = {
   }),
   institutes: resource({
     singular: 'institute',
-    fields: { institute_id: uuid(), ...named, ...lifecycle },
+    fields: impersonal({ institute_id: uuid(), ...named, ...lifecycle }),
     example: {
       institute_id: '1e9d8c7b-6a54-4f32-9b10-a8c7d6e5f401',
       name: 'Northern Polytechnic',
@@ -201,17 +209,22 @@ export const resources = {
   }),
   courses: resource({
     singular: 'course',
-    fields: { course_id: uuid(), name: text(), ...lifecycle },
+    fields: impersonal({ course_id: uuid(), name: text(), ...lifecycle }),
     example: { course_id: '2d8c7b6a-5f43-4e21-8a09-b7d6e5f4c302', name: 'Marine biology' },
   }),
   tags: resource({
     singular: 'tag',
-    fields: { tag_id: uuid(), name: text(), ...lifecycle },
+    fields: impersonal({ tag_id: uuid(), name: text(), ...lifecycle }),
     example: { tag_id: '9e3d2c1b-0a98-4f76-9b54-02d1c0b9f807', name: 'vegan' },
   }),
   'shop-tags': resource({
     singular: 'shop tag',
-    fields: { shop_tag_id: uuid(), shop_id: reference('shops'), tag_id: reference('tags'), ...lifecycle },
+    fields: impersonal({
+      shop_tag_id: uuid(),
+      shop_id: reference('shops'),
+      tag_id: reference('tags'),
+      ...lifecycle,
+    }),
     example: {
       shop_tag_id: 'ad2c1b0a-9f87-4e65-8a43-11c0b9a8e708',
       shop_id: '5f0c2d3e-8a41-4c5b-9d77-2b1e6f8a9c01',
@@ -220,17 +233,17 @@ export const resources = {
   }),
   keywords: resource({
     singular: 'keyword',
-    fields: { keyword_id: uuid(), name: text(), ...lifecycle },
+    fields: impersonal({ keyword_id: uuid(), name: text(), ...lifecycle }),
     example: { keyword_id: 'bc1b0a9f-8e76-4d54-9f32-20b9a8f7d609', name: 'sourdough' },
   }),
   'shop-keywords': resource({
     singular: 'shop keyword',
-    fields: {
+    fields: impersonal({
       shop_keyword_id: uuid(),
       shop_id: reference('shops'),
       keyword_id: reference('keywords'),
       ...lifecycle,
-    },
+    }),
     example: {
       shop_keyword_id: 'cb0a9f8e-7d65-4c43-8e21-3fa8f7e6c510',
       shop_id: '5f0c2d3e-8a41-4c5b-9d77-2b1e6f8a9c01',
@@ -240,9 +253,11 @@ export const resources = {
   'student-favourites': resource({
     singular: 'student favourite',
     fields: {
-      student_favourite_id: uuid(),
-      student_id: reference('customers', { description: 'a student, who is a customer; must already exist' }),
-      shop_id: reference('shops'),
+      ...impersonal({ student_favourite_id: uuid() }),
+      student_id: identifies(
+        reference('customers', { description: 'a student, who is a customer; must already exist' }),
+      ),
+      ...impersonal({ shop_id: reference('shops') }),
       ...lifecycle,
     },
     example: {

@@ -1,5 +1,6 @@
-import type { ColumnType, Field } from './fields.ts';
+import type { ColumnType } from './fields.ts';
 import { type ItemType, interaction, itemTypes } from './interaction.ts';
+import type { StoredField } from './personal.ts';
 import { type Reference, type ResourceType, referencesOf, resources, resourceTypes } from './resources.ts';
 
 /** Everything that can be sent in batches: records of every type, and interactions. */
@@ -8,7 +9,7 @@ export type UploadType = ResourceType | 'interactions';
 export const uploadTypes: readonly UploadType[] = [...resourceTypes, 'interactions'];
 
 /** The fields of a sent record. The first is its identifier, except that an interaction is sent without one. */
-export function sentFields(type: UploadType): Readonly<Record<string, Field>> {
+export function sentFields(type: UploadType): Readonly<Record<string, StoredField>> {
   return type === 'interactions' ? interaction : resources[type].fields;
 }
 
