@@ -124,8 +124,9 @@ export const limits = {
   rejectionGroupsMax: 1_000,
   /** Up to this many rejections of a type, an upload fetches the ids of all of them and settles its own at once. */
   fewRejectionsMax: 100,
-  /** How often rejections of stored records are removed if the type has more, and for how many batches at once. */
+  /** How often rejections of stored records are removed if the type has more, how long it takes at most, and how many batches at once. */
   settleRejectionsIntervalMs: 2_000,
+  settleRejectionsMs: 5_000,
   batchesPerSettling: 50,
   rejectionKindsPerBatchMax: 50,
   /** Per organisation; beyond it a rejection is described by its first problem alone. */

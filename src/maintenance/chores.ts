@@ -75,7 +75,6 @@ export function choresOf(pool: Pool, config: MaintenanceConfig): Chore[] {
     {
       name: 'settle rejections',
       everyMs: limits.settleRejectionsIntervalMs,
-      isLong: true,
       run: (stopping) => settleAll(pool, stopping),
     },
     {

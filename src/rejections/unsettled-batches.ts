@@ -34,13 +34,17 @@ export async function settleOrganisation(pool: Pool, organisationId: string): Pr
   for (const { type } of rows) while (await settleOldest(pool, organisationId, type));
 }
 
-/** Settles all organisations in turn, a few batches of each at a time: none waits until another has none left. */
+/**
+ * Settles all organisations in turn, a few batches of each at a time: none waits until another has none left. Ends at a time
+ * limit, because other chores wait.
+ */
 export async function settleAll(pool: Pool, stopping?: AbortSignal): Promise<void> {
   const { rows } = await pool.query<{ organisation_id: string; type: UploadType }>(
     'select distinct organisation_id, type from unsettled_batches',
   );
+  const deadlineMs = performance.now() + limits.settleRejectionsMs;
   for (const one of rows) {
-    if (stopping?.aborted) return;
+    if (stopping?.aborted || performance.now() > deadlineMs) return;
     // The array grows while it is gone through: those that have more come again after all others.
     if (await settleOldest(pool, one.organisation_id, one.type)) rows.push(one);
   }
