@@ -28,6 +28,8 @@ export interface Config extends Readonly<Record<WholeNumberName, number>> {
   readonly tls: { readonly certFile: string; readonly keyFile: string } | null;
   readonly trustedProxy: readonly string[];
   readonly redisUrl: string | null;
+  /** Empty if nobody can be erased. */
+  readonly erasureKeys: readonly string[];
   /** Null if tracing is off. OpenTelemetry's packages read its other variables themselves. */
   readonly traces: { readonly hasSampler: boolean } | null;
   readonly admin: AdminConfig | null;
@@ -82,6 +84,7 @@ export function readConfig(given: Environment = {}, fallbacks: Environment = {})
     tls: readTls(env, problems),
     trustedProxy: readTrustedProxy(env.TRUSTED_PROXY, problems),
     redisUrl: readRedisUrl(env.REDIS_URL, problems),
+    erasureKeys: readErasureKeys(env.ERASURE_KEYS, problems),
     traces: readTraces(env, problems),
     admin: readAdmin(env, problems, warnings),
     apiReference: readChoice(env, settings.apiReference, problems) === 'on',
@@ -233,6 +236,15 @@ function readRedisUrl(value: string | undefined, problems: string[]): string | n
   if (!/^rediss?:\/\//.test(value) || !URL.canParse(value))
     problems.push('REDIS_URL is not an address of Redis or Valkey; it should look like redis://host:6379');
   return value;
+}
+
+function readErasureKeys(value: string | undefined, problems: string[]): string[] {
+  const keys = value?.split(',').map((key) => key.trim()) ?? [];
+  if (keys.some((key) => key.length < 32))
+    problems.push(
+      'ERASURE_KEYS has a key of fewer than 32 characters; make one with: openssl rand -base64 32',
+    );
+  return keys;
 }
 
 const samplers = ['always_on', 'always_off', 'traceidratio'].flatMap((name) => [name, `parentbased_${name}`]);

@@ -116,6 +116,12 @@ const onPublicApi = {
     'check the id; a request that failed as a whole and a dry run have none, and old ones are removed',
   ],
   interaction_not_found: [404, 'There is no interaction with this id', 'check the id'],
+  erasure_not_found: [404, 'There is no erasure with this id', 'check the id'],
+  erasure_not_swept: [
+    409,
+    'The erasure is still being carried out',
+    'wait until its state is swept, and send the request again',
+  ],
   report_off: [
     409,
     'The report on recommendations is switched off for this organisation',
@@ -130,6 +136,11 @@ const onPublicApi = {
     422,
     'This Idempotency-Key was used with another body',
     'use a new key for a new request',
+  ],
+  erasure_not_configured: [
+    501,
+    'This service has no key to remember erased people by',
+    'the operator sets ERASURE_KEYS',
   ],
   outcome_unknown: [
     500,

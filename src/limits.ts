@@ -129,6 +129,22 @@ export const limits = {
   settleRejectionsMs: 5_000,
   batchesPerSettling: 50,
   rejectionKindsPerBatchMax: 50,
+  /** How many ids an erasure may have, and how long one may be. */
+  erasureIdsMax: 5_000,
+  erasuresPerPageMax: 1_000,
+  erasuresPerPageDefault: 100,
+  /** How often erasures go on, how long at most, and how much at once. */
+  erasureIntervalMs: 1_000,
+  erasureMs: 2_000,
+  erasureRowsPerScan: 20_000,
+  ledgerEntriesPerRead: 10_000,
+  erasureRowsPerStep: 2_000,
+  erasureTextsPerStep: 2_000,
+  erasureAnswersPerStep: 100,
+  erasureChangesPerStep: 500,
+  /** How much memory the filters of erased ids may take, and how many hashes are read at once. */
+  suppressionBytesMax: 128 * 1024 * 1024,
+  suppressionsPerRead: 100_000,
   /** Per organisation; beyond it a rejection is described by its first problem alone. */
   rejectionKindsMax: 2_000,
   rejectionKindsSummarisedMax: 10_000,

@@ -76,6 +76,11 @@ export const settings = {
     text('none'),
     '`redis://host:6379`. With it all processes share the counts of the limits',
   ],
+  erasureKeys: [
+    'ERASURE_KEYS',
+    text('none'),
+    'secrets of at least 32 characters, separated by commas, that [erased people](privacy.md) are remembered by: the first for new erasures. Keep each for ever',
+  ],
   requestsPerSecondMax: [
     'REQUESTS_PER_SECOND_MAX',
     wholeNumber(limits.requestsPerSecondMax, 1, 1_000_000),

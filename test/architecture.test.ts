@@ -34,6 +34,7 @@ const steps = [
   ['src/postgres'],
   ['src/keys'],
   ['src/records'],
+  ['src/suppression'],
   ['src/bookkeeping'],
   ['src/receipts', 'src/rejections', 'src/changes'],
   ['src/interactions'],

@@ -1,4 +1,5 @@
 export type { IntakeOptions } from './connection.ts';
+export type { Erasure, People, RequestedErasure } from './erasure-requests.ts';
 export { type ErrorCode, IntakeError } from './errors.ts';
 export {
   type RecordOf,
@@ -8,6 +9,7 @@ export {
   type UploadType,
 } from './generated/resources.ts';
 export {
+  type ErasureFilters,
   Intake,
   type InteractionFilters,
   type RecordFilters,

@@ -1,5 +1,13 @@
 import { checkedType } from './checked-type.ts';
 import { Connection, type IntakeOptions } from './connection.ts';
+import {
+  type Erasure,
+  erasureBodies,
+  isErasure,
+  type People,
+  type RequestedErasure,
+  requestedErasure,
+} from './erasure-requests.ts';
 import { isObject, unexpected } from './errors.ts';
 import type { components, operations } from './generated/api.ts';
 import type { ResourceType, StoredRecordOf } from './generated/resources.ts';
@@ -21,6 +29,7 @@ export interface Signal {
 /** Filters and `limit`, the size of a page; every page is read. */
 export type RequestFilters = Omit<Query<'list-requests'>, 'cursor'>;
 export type RejectionFilters = Omit<Query<'list-rejections'>, 'cursor' | 'limit'>;
+export type ErasureFilters = Omit<Query<'list-erasures'>, 'cursor'>;
 export type InteractionFilters = Omit<Query<'list-interactions'>, 'cursor'>;
 export type ReportFilters = Omit<Query<'report-recommendations'>, 'cursor'>;
 export type RecordFilters<T extends ResourceType> = Omit<Query<`list-${T}`>, 'cursor' | 'limit'>;
@@ -32,6 +41,7 @@ export class Intake {
   readonly data: Data;
   readonly interactions: Interactions;
   readonly reports: Reports;
+  readonly erasures: Erasures;
   readonly health: Health;
   readonly #connection: Connection;
   readonly #queue: InteractionQueue;
@@ -44,6 +54,7 @@ export class Intake {
     this.data = new Data(this.#connection);
     this.interactions = new Interactions(this.#connection);
     this.reports = new Reports(this.#connection);
+    this.erasures = new Erasures(this.#connection);
     this.health = new Health(this.#connection);
   }
 
@@ -62,6 +73,20 @@ export class Intake {
    */
   changes(options: ChangesOptions = {}): AsyncIterable<ChangeEvent> {
     return readChanges(this.#connection, options);
+  }
+
+  /**
+   * Erases people. When it resolves, nobody can read anything of them and the service refuses records that name them; it
+   * removes the rest in the background, and `intake.erasures` shows how far that is. Any number of ids: each 5,000 are a request
+   * and an erasure. If one fails, the earlier ones stand. Erase the same people again, which changes nothing for them.
+   */
+  async erase(people: People, { signal }: Signal = {}): Promise<RequestedErasure[]> {
+    const requested: RequestedErasure[] = [];
+    for (const body of erasureBodies(people)) {
+      const call = { method: 'POST', path: '/v1/erasures', body: JSON.stringify(body), signal } as const;
+      requested.push(requestedErasure(await this.#connection.request(call)));
+    }
+    return requested;
   }
 
   /**
@@ -245,6 +270,58 @@ class Reports {
       if (!figures.every(isObject)) throw unexpected('The report was answered with something else');
       yield page;
     }
+  }
+}
+
+/** Erasures of people. None of them shows an id of a person. */
+class Erasures {
+  readonly #connection: Connection;
+
+  constructor(connection: Connection) {
+    this.#connection = connection;
+  }
+
+  /** The newest first. */
+  list({ signal, ...filters }: ErasureFilters & Signal = {}): AsyncIterable<Erasure> {
+    return readPages(this.#connection, '/v1/erasures', 'erasures', filters, signal, isErasure);
+  }
+
+  async get(erasureId: string, { signal }: Signal = {}): Promise<Erasure> {
+    const path = `/v1/erasures/${encodeURIComponent(erasureId)}`;
+    const answer = await this.#connection.request<Erasure>({ path, signal });
+    if (!isErasure(answer)) throw unexpected('The erasure was answered with something else');
+    return answer;
+  }
+
+  /** What an erasure removed where and when, and what remains, signed; of an erasure that is swept. */
+  async certificate(erasureId: string, { signal }: Signal = {}): Promise<Schemas['ErasureCertificate']> {
+    const path = `/v1/erasures/${encodeURIComponent(erasureId)}/certificate`;
+    const answer = await this.#connection.request<Schemas['ErasureCertificate']>({ path, signal });
+    if (!isObject(answer.certificate) || typeof answer.jws !== 'string')
+      throw unexpected('The certificate was answered with something else');
+    return answer;
+  }
+
+  /** The public keys that certificates are signed with, as PEM. */
+  async keys({ signal }: Signal = {}): Promise<readonly { key_id: string; public_key: string }[]> {
+    const { keys } = await this.#connection.request<{ keys: { key_id: string; public_key: string }[] }>({
+      path: '/v1/erasure-keys',
+      signal,
+    });
+    if (!Array.isArray(keys)) throw unexpected('The keys were answered with something else');
+    return keys;
+  }
+
+  /**
+   * Lets the people of an erasure that is swept come back, and returns how many ids were refused until now: 0 if it was lifted
+   * before. What was erased stays erased.
+   */
+  async liftSuppression(erasureId: string, { signal }: Signal = {}): Promise<{ lifted: number }> {
+    const path = `/v1/erasures/${encodeURIComponent(erasureId)}/suppression`;
+    const answer = await this.#connection.request<{ lifted: number }>({ method: 'DELETE', path, signal });
+    if (!Number.isSafeInteger(answer.lifted))
+      throw unexpected('The lifting was answered with something else');
+    return answer;
   }
 }
 

@@ -10,6 +10,9 @@ export const limits = {
   attemptTimeoutMs: 150_000,
   /** If the service refuses the key, how long to wait for the answers to other requests of the upload. */
   refusalWaitMs: 10_000,
+  /** The service takes this many ids in one erasure, and users with this many characters. */
+  idsPerErasureMax: 5_000,
+  userIdCharactersMax: 255,
   /** How often a replay asks again while another replay has its turn. The service waits 5 seconds each time. */
   replayTurnsMax: 6,
   /** A request that keeps failing for this long is given up. */

@@ -167,6 +167,8 @@ it.each([
   ['rejections', { errors: [{ field: null, message: { toString: 1 } }] }],
   ['requests', { counts: null }],
   ['requests', {}],
+  ['erasures', { erasure_id: 1 }],
+  ['erasures', { erasure_id: '1', state: 'swept', rows: { customers: '1' } }],
 ])('%s with %j inside are an error of the service', async (command, item) => {
   const { place } = await start(json(200, { [command]: [item], next_cursor: null }));
   expect(await runIntake(place, command)).toEqual({

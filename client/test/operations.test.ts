@@ -48,6 +48,12 @@ const methods: Readonly<Record<string, Method>> = {
   'upload-interactions': (intake) => intake.interactions.upload([interaction]).finish(),
   'get-interaction': (intake) => intake.interactions.get(id),
   'report-recommendations': (intake) => first(intake.reports.recommendations()),
+  'erase-people': (intake) => intake.erase({ customerIds: [id] }),
+  'list-erasures': (intake) => first(intake.erasures.list()),
+  'get-erasure': (intake) => intake.erasures.get(id),
+  'get-erasure-certificate': (intake) => intake.erasures.certificate(id),
+  'list-erasure-keys': (intake) => intake.erasures.keys(),
+  'lift-suppression': (intake) => intake.erasures.liftSuppression(id),
   'health-live': (intake) => intake.health.live(),
   'health-ready': (intake) => intake.health.ready(),
 };

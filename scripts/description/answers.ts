@@ -119,6 +119,35 @@ export const answerSchemas: Readonly<Record<string, JsonSchema>> = {
   }),
   Receipt: closed({ ...receipt, batches }),
   ReceiptSummary: closed(receipt),
+  Erasure: closed({
+    erasure_id: uuid,
+    mode: { type: 'string', enum: ['anonymise', 'delete'] },
+    state: { type: 'string', enum: ['pending', 'running', 'swept', 'done'] },
+    requested: instant,
+    key_id: text,
+    people: { type: 'integer', description: 'how many ids were sent' },
+    known: { type: 'integer', description: 'how many customers of them were stored' },
+    rows: {
+      type: 'object',
+      additionalProperties: { type: 'integer' },
+      description: 'how many rows of each table were changed or deleted',
+    },
+    started: { type: ['string', 'null'] },
+    swept: { type: ['string', 'null'] },
+    done: { type: ['string', 'null'] },
+  }),
+  ErasurePage: pageSchema('erasures', 'Erasure'),
+  ErasureCertificate: closed({
+    certificate: closed({
+      service: text,
+      organisation_id: uuid,
+      erasure: ref('Erasure'),
+      searched: { type: 'array', items: text },
+      remains: { type: 'array', items: closed({ where: text, until: text }) },
+      issued: instant,
+    }),
+    jws: { type: 'string', description: 'the same certificate, signed: RFC 7515, compact, EdDSA' },
+  }),
   ReceiptPage: closed({
     requests: { type: 'array', items: ref('ReceiptSummary') },
     next_cursor: { type: ['string', 'null'], description: 'null on the last page' },
@@ -185,6 +214,7 @@ export const answerSchemas: Readonly<Record<string, JsonSchema>> = {
     type,
     id: uuid,
     deleted: { type: 'boolean', description: 'whether the record is marked as deleted, or no longer stored' },
+    erased: { type: 'boolean', description: 'whether the record was removed because its person was erased' },
     record: {
       type: ['object', 'null'],
       description: 'the record as it is now, as reading it back gives it; null if it is no longer stored',

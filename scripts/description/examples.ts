@@ -91,7 +91,7 @@ const overview = {
 
 const cursor = '42-0-0-1f0c2d3e-8Pz0oWc3l0rXyYQ1n9m5Kw';
 const tag = storedExample('tags');
-const change = { cursor, type: 'tags', id: tag.tag_id, deleted: false, record: tag };
+const change = { cursor, type: 'tags', id: tag.tag_id, deleted: false, erased: false, record: tag };
 
 export const publicExamples: Examples = {
   Uploaded: uploadAnswer([created]),

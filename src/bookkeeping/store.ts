@@ -23,6 +23,8 @@ export interface Stored {
   readonly records: number;
   /** The newest `updated` among the stored records. */
   readonly newestUpdated: string | null;
+  /** Whether a client sent it; what is erased is no upload. */
+  readonly isReceived: boolean;
 }
 
 /** What a transaction did for an organisation. Nothing is optional, so that no writer can forget a part. */
@@ -71,12 +73,12 @@ function entriesOf(all: readonly Done[]): Write[] {
     ...insertsInParts(
       'record_count_changes',
       countColumns,
-      stored.map(({ organisationId, type, records, newestUpdated }) => [
+      stored.map(({ organisationId, type, records, newestUpdated, isReceived }) => [
         organisationId,
         type,
         records,
         newestUpdated,
-        now,
+        isReceived ? now : null,
       ]),
     ),
     ...insertsInParts(

@@ -1,5 +1,6 @@
 import { joinUuidRanges, uuidAt } from '../postgres/binary/encoded-rows.ts';
 import { beginAgainUnless } from '../postgres/transactions.ts';
+import { firstUuid } from '../registry/uuid-v7.ts';
 import { afterChange, type ChangeCursors } from './change-cursor.ts';
 import type { ChangePage, ChangesAsked, Part, RecordsRead } from './read-changes.ts';
 
@@ -57,13 +58,17 @@ function readOf(
       if (isFirst) onAnswer();
       isFirst = false;
       const { part, at, cursor } = places.next().value as Place;
+      const place = part.place + at - part.start;
       // With the cursor of another record, a reader that is cut off here would miss this one.
       if (id !== uuidAt(part.ids, at))
         throw new Error('records came in another order than they were asked for');
-      const deleted = record === 'null' || record.includes('"is_deleted":true');
+      if (id === firstUuid) return inOrder.put(place, null);
+      // A record is never removed but with its person.
+      const erased = record === 'null';
+      const deleted = erased || record.includes('"is_deleted":true');
       inOrder.put(
-        part.place + at - part.start,
-        `{"cursor":"${cursor}","type":"${type}","id":"${id}","deleted":${deleted},"record":${record}}`,
+        place,
+        `{"cursor":"${cursor}","type":"${type}","id":"${id}","deleted":${deleted},"erased":${erased},"record":${record}}`,
       );
     },
     isComplete: () => places.next().done === true,
@@ -90,24 +95,26 @@ function* placesOf(parts: readonly PlacedPart[], cursors: ChangeCursors): Genera
 /** Passes entries on in the order of their places, and keeps those that come early. */
 class InOrder {
   readonly #take: (entry: string) => void;
-  readonly #early = new Map<number, string>();
+  /** Null where the id of a person was overwritten. */
+  readonly #early = new Map<number, string | null>();
   #next = 0;
 
   constructor(take: (entry: string) => void) {
     this.#take = take;
   }
 
-  put(place: number, entry: string): void {
+  put(place: number, entry: string | null): void {
     if (place !== this.#next) {
       this.#early.set(place, entry);
       return;
     }
-    this.#take(entry);
+    if (entry !== null) this.#take(entry);
     this.#next++;
-    for (let next = this.#takeEarly(); next !== undefined; next = this.#takeEarly()) this.#take(next);
+    for (let next = this.#takeEarly(); next !== undefined; next = this.#takeEarly())
+      if (next !== null) this.#take(next);
   }
 
-  #takeEarly(): string | undefined {
+  #takeEarly(): string | null | undefined {
     if (this.#early.size === 0) return undefined;
     const entry = this.#early.get(this.#next);
     if (entry !== undefined) this.#early.delete(this.#next++);

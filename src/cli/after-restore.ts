@@ -10,8 +10,10 @@ import {
   revokeAllKeys,
 } from '../operator/after-restore.ts';
 import type { AuditEntry } from '../operator/audit-log.ts';
+import { type LedgerEntry, repeatErasures } from '../operator/erasure-ledger.ts';
 import { type OrganisationLimit, organisationLimits } from '../operator/rules.ts';
 import type { Pool } from '../postgres/pool.ts';
+import { isUuid } from '../registry/fields.ts';
 import { commandError } from './arguments/help.ts';
 import { operator } from './arguments/operator.ts';
 import { withPool } from './database/with-pool.ts';
@@ -21,7 +23,11 @@ import { flagOf } from './organisations.ts';
 export async function run(args: string[]): Promise<void> {
   const { values } = parseArgs({
     args,
-    options: { audit: { type: 'string' }, 'revoke-all-keys': { type: 'boolean', default: false } },
+    options: {
+      audit: { type: 'string' },
+      erasures: { type: 'string' },
+      'revoke-all-keys': { type: 'boolean', default: false },
+    },
   });
   const { audit: file, 'revoke-all-keys': all } = values;
   if ((file === undefined) !== all)
@@ -29,6 +35,7 @@ export async function run(args: string[]): Promise<void> {
       'give either --audit <file>, with the output of audit --json --limit 10000, or --revoke-all-keys; intake-server after-restore --help shows how',
     );
   const entries = file === undefined ? [] : await readEntries(file);
+  const ledger = values.erasures === undefined ? [] : await readErasures(values.erasures);
   await withPool(async (pool) => {
     const by = operator();
     if (!all && !(await reachesBack(pool, entries)))
@@ -53,9 +60,14 @@ export async function run(args: string[]): Promise<void> {
       if (lostLimits.size > 0) console.log('Limits that were lost with the restore, to be set again:');
       for (const [slug, limits] of lostLimits) console.log(limitCommand(slug, limits));
     }
-    await confirmRestore(pool, by);
+    const repeated = await repeatErasures(pool, ledger);
+    if (repeated > 0)
+      console.log(
+        `${repeated} erasures are repeated: keys work again when serve has hidden their customers.`,
+      );
+    await confirmRestore(pool, by, repeated > 0);
+    if (repeated === 0) console.log('The database gives out keys again.');
   });
-  console.log('The database gives out keys again.');
 }
 
 /** Without the audit log, nobody knows which limits were lost. */
@@ -73,6 +85,23 @@ function limitCommand(slug: string, own: Readonly<Record<string, unknown>>): str
     .filter((name) => name in own)
     .map((name) => `--${flagOf(name)} ${own[name] ?? 'default'}`);
   return `  intake-server organisations limit ${slug} ${flags.join(' ')}`;
+}
+
+async function readErasures(file: string): Promise<LedgerEntry[]> {
+  const text = await readFile(file, 'utf8').catch((error: Error) => {
+    throw commandError(`${file} cannot be read: ${error.message}`);
+  });
+  try {
+    const entries: LedgerEntry[] = text
+      .split('\n')
+      .filter((line) => line !== '')
+      .map((line) => JSON.parse(line));
+    if (entries.every(({ erasure_id, hash }) => isUuid(erasure_id) && /^[0-9a-f]{32}$/.test(hash)))
+      return entries;
+  } catch {
+    // The error below says what to do.
+  }
+  throw commandError(`${file} is no ledger; write it with intake-server erasures on the old database`);
 }
 
 async function readEntries(file: string): Promise<AuditEntry[]> {

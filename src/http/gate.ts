@@ -145,7 +145,9 @@ function countHeaders(rawHeaders: readonly string[], name: string): number {
 
 function isPublic(url: string, { apiReference }: Config): boolean {
   return (
-    url.startsWith('/health/') || (apiReference && /^\/(\?|$|docs(\/|\?|$)|openapi\.json(\?|$))/.test(url))
+    url.startsWith('/health/') ||
+    /^\/v1\/erasure-keys(\?|$)/.test(url) ||
+    (apiReference && /^\/(\?|$|docs(\/|\?|$)|openapi\.json(\?|$))/.test(url))
   );
 }
 

@@ -1,5 +1,6 @@
 import type { Operation } from './operation/operation.ts';
 import { changesOperation } from './routes/changes.ts';
+import { erasureOperations } from './routes/erasures.ts';
 import { healthOperations } from './routes/health.ts';
 import { interactionOperations } from './routes/interactions.ts';
 import { overviewOperation } from './routes/overview.ts';
@@ -19,5 +20,6 @@ export const operations: readonly Operation[] = [
   ...rejectionOperations,
   ...interactionOperations,
   ...reportOperations,
+  ...erasureOperations,
   ...healthOperations,
 ];

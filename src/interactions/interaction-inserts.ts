@@ -6,6 +6,7 @@ import { inOneExchange, type Statement, type Write } from '../postgres/pipelined
 import { type Client, leavesOutcomeOpen } from '../postgres/pool.ts';
 import { CommitUnconfirmed } from '../postgres/transactions.ts';
 import { itemTypes } from '../registry/interaction.ts';
+import type { Suppressions } from '../suppression/suppressions.ts';
 import { claimColumns, claimsInParts, unlessClaimed } from './idempotency-keys.ts';
 import {
   arraysOf,
@@ -14,6 +15,7 @@ import {
   insertText,
   type KeyedInteraction,
   type NewInteraction,
+  userOf,
   writtenOut,
 } from './interaction-rows.ts';
 import type { KnownIds } from './known-ids.ts';
@@ -23,24 +25,36 @@ import { isMissing, missingAmong, referencedBy } from './look-up-references.ts';
 interface Added {
   readonly organisationId: string;
   readonly interactions: readonly NewInteraction[];
+  /** The version of the suppressions that they were checked with. */
+  readonly suppressionsVersion: number;
 }
 
 /**
- * Stores the interactions whose references exist and whose keys are free, in one commit; returns their ids.
- * `known` is asked when there is a connection: until then the ids may have been forgotten.
+ * Stores the interactions whose references exist, whose keys are free and whose people were not erased, in one commit;
+ * returns their ids. `known` is asked when there is a connection: until then the ids may have been forgotten.
  */
 export async function flushInteractions(
   pools: NodePools,
   node: string | undefined,
-  all: readonly Added[],
+  all: readonly Omit<Added, 'suppressionsVersion'>[],
   known: () => KnownIds,
+  suppressions: Suppressions,
 ): Promise<ReadonlySet<string>> {
-  const found = (client: Client) => foundOf(client, all, known());
+  const found = (client: Client) => {
+    const checked = all.map(({ organisationId, interactions }) => ({
+      organisationId,
+      suppressionsVersion: suppressions.versionOf(organisationId),
+      interactions: interactions.filter(
+        ({ row, studentId }) => !suppressions.mayBeErased(organisationId, [userOf(row), studentId]),
+      ),
+    }));
+    return foundOf(client, checked, known());
+  };
   const isCluster = node !== undefined || (await pools.isCluster());
   if (!isCluster) return storeInOneExchange(await pools.connect(undefined), found);
   // In a cluster nothing is committed until all rows were seen to be written.
   return storeInTransaction({ connect: () => pools.connect(node) }, async (client) => {
-    const added = await claimKeys(client, await found(client));
+    const added = await claimKeys(client, await withCurrentVersion(client, await found(client)));
     const ids = added.flatMap(({ interactions }) => interactions.map(({ interactionId }) => interactionId));
     return { result: new Set(ids), done: added.map(doneOf), writes: insertsTogether(added) };
   });
@@ -67,11 +81,12 @@ async function storeInOneExchange(
 /** The interactions whose references exist. PostgreSQL is asked only about references that are not known to exist. */
 async function foundOf(client: Client, all: readonly Added[], known: KnownIds): Promise<Added[]> {
   const found = await Promise.all(
-    all.map(async ({ organisationId, interactions }) => {
+    all.map(async (one) => {
+      const { organisationId, interactions } = one;
       const asked = interactions.filter((added) => !isKnown(known, added));
-      if (asked.length === 0) return { organisationId, interactions };
+      if (asked.length === 0) return one;
       const missing = await missingAmong(client, organisationId, referencedBy(asked), known);
-      return { organisationId, interactions: interactions.filter((added) => !isMissing(added, missing)) };
+      return { ...one, interactions: interactions.filter((added) => !isMissing(added, missing)) };
     }),
   );
   return inOrderOfClaims(found);
@@ -87,13 +102,30 @@ function isKnown(
   );
 }
 
+/** The organisations whose suppressions are those that their interactions were checked with. */
+async function withCurrentVersion(client: Client, all: readonly Added[]): Promise<Added[]> {
+  if (all.length === 0) return [];
+  const { rows } = await client.query<{ organisation_id: string; version: number }>(
+    'select organisation_id, suppressions_version as version from tenants where organisation_id = any ($1::uuid[])',
+    [all.map(({ organisationId }) => organisationId)],
+  );
+  const versions = new Map(rows.map(({ organisation_id, version }) => [organisation_id, version]));
+  return all.filter(
+    ({ organisationId, suppressionsVersion }) => versions.get(organisationId) === suppressionsVersion,
+  );
+}
+
 const arrays = arraysOf([]).length;
+
+/** Nothing is stored if people were erased since the interactions were checked. */
+const ifVersionIs = (parameter: number) =>
+  `where (select suppressions_version from tenants where organisation_id = $1) = $${parameter}::integer`;
 
 const storePlain = storingStatement(
   'store interactions',
   'interactions',
-  `stored as (${insertText} returning interaction_id as id)`,
-  1 + arrays,
+  `stored as (${insertText} ${ifVersionIs(arrays + 2)} returning interaction_id as id)`,
+  arrays + 2,
 );
 
 /** Claims keys, and stores the interactions whose claim succeeded. */
@@ -104,9 +136,10 @@ const storeKeyed = storingStatement(
      insert into interaction_idempotency_keys (${claimColumns.join(', ')})
      select $1, unnest($${arrays + 2}::text[]), unnest($${arrays + 3}::text[])::bytea, unnest($2::uuid[]),
        $${arrays + 4}::timestamptz
+     ${ifVersionIs(arrays + 5)}
      ${unlessClaimed} as claimed_id),
    stored as (${insertText} join claimed on claimed_id = i.interaction_id returning interaction_id as id)`,
-  arrays + 4,
+  arrays + 5,
 );
 
 /** Holds for the statements after it in the same exchange, where `set local` would have no effect. */
@@ -118,12 +151,14 @@ const boundWait: Statement = {
 
 /** The statements that write interactions on one PostgreSQL; each returns the ids that it wrote. */
 function storingStatements(all: readonly Added[]): Statement[] {
-  const statements = all.flatMap(({ organisationId, interactions }) => {
+  const statements = all.flatMap(({ organisationId, interactions, suppressionsVersion: version }) => {
     const plain = interactions.filter(({ claim }) => !claim);
     const keyed = interactions.filter(isKeyed);
     return [
-      ...(plain.length > 0 ? [storePlain([organisationId, ...arraysOf(plain)])] : []),
-      ...(keyed.length > 0 ? [storeKeyed([organisationId, ...arraysOf(keyed), ...claimsOf(keyed)])] : []),
+      ...(plain.length > 0 ? [storePlain([organisationId, ...arraysOf(plain), version])] : []),
+      ...(keyed.length > 0
+        ? [storeKeyed([organisationId, ...arraysOf(keyed), ...claimsOf(keyed), version])]
+        : []),
     ];
   });
   return all.some(({ interactions }) => interactions.some(isKeyed)) ? [boundWait, ...statements] : statements;
@@ -147,9 +182,9 @@ function inOrderOfClaims(all: readonly Added[]): Added[] {
   const keyOf = ({ claim }: NewInteraction) => claim?.key ?? '';
   return all
     .filter(({ interactions }) => interactions.length > 0)
-    .map(({ organisationId, interactions }) => ({
-      organisationId,
-      interactions: interactions.toSorted((a, b) => compare(keyOf(a), keyOf(b))),
+    .map((one) => ({
+      ...one,
+      interactions: one.interactions.toSorted((a, b) => compare(keyOf(a), keyOf(b))),
     }))
     .toSorted((a, b) => compare(a.organisationId, b.organisationId));
 }
@@ -165,9 +200,9 @@ async function claimKeys(client: Client, all: readonly Added[]): Promise<Added[]
     ...claimsInParts(keyed).map(({ statement }) => client.query<{ interaction_id: string }>(statement)),
   ]);
   const claimed = new Set(results.flatMap(({ rows }) => rows.map(({ interaction_id }) => interaction_id)));
-  return all.flatMap(({ organisationId, interactions: sent }) => {
-    const interactions = sent.filter((one) => !isKeyed(one) || claimed.has(one.interactionId));
-    return interactions.length > 0 ? { organisationId, interactions } : [];
+  return all.flatMap((group) => {
+    const interactions = group.interactions.filter((one) => !isKeyed(one) || claimed.has(one.interactionId));
+    return interactions.length > 0 ? { ...group, interactions } : [];
   });
 }
 
@@ -188,9 +223,15 @@ function insertsTogether(all: readonly Added[]): Write[] {
 }
 
 /** What storing interactions owes to the counts and the change log. */
-export function doneOf({ organisationId, interactions }: Added): Done {
+export function doneOf({ organisationId, interactions }: Omit<Added, 'suppressionsVersion'>): Done {
   const written = interactions.map(({ interactionId }) => interactionId);
   const changed = { count: written.length, ids: binaryArray('uuid', written) };
-  const stored = { type: 'interactions', changed, records: written.length, newestUpdated: null };
+  const stored = {
+    type: 'interactions',
+    changed,
+    records: written.length,
+    newestUpdated: null,
+    isReceived: true,
+  };
   return { organisationId, stored, rejected: noRejections, receipt: null };
 }

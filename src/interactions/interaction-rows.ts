@@ -3,7 +3,7 @@ import type { EncodedRows } from '../postgres/binary/encoded-rows.ts';
 import { insertsInParts, type Statement, type Write } from '../postgres/pipelined-insert.ts';
 import { type Client, isDuplicate, type Pool } from '../postgres/pool.ts';
 import { beginAgainUnless, queryRows } from '../postgres/transactions.ts';
-import { sentRows } from '../records/tables.ts';
+import { isVisible, sentRows } from '../records/tables.ts';
 import { type ColumnType, isUuid } from '../registry/fields.ts';
 import { type ItemType, interaction } from '../registry/interaction.ts';
 import { type Instant, isoOf } from '../registry/times.ts';
@@ -30,6 +30,12 @@ export interface NewInteraction {
   readonly row: Row;
   readonly eventTime: Instant;
   readonly claim?: Claim;
+}
+
+const userAt = fields.indexOf('user_id');
+
+export function userOf(row: Row): string | null {
+  return (row[userAt] ?? null) as string | null;
 }
 
 /** The Idempotency-Key of an interaction, and a hash of the values to be stored, written as PostgreSQL reads bytes. */
@@ -101,7 +107,8 @@ export async function findInteraction(
   interactionId: string,
 ): Promise<StoredInteraction | undefined> {
   const { rows } = await client.query<StoredInteraction>(
-    `select ${selected} from interactions where organisation_id = $1 and interaction_id = ${uuidLiteral(interactionId)}`,
+    `select ${selected} from interactions t
+     where organisation_id = $1 and interaction_id = ${uuidLiteral(interactionId)} and ${isVisible('interactions')}`,
     [organisationId],
   );
   return rows[0];
@@ -115,7 +122,8 @@ export async function readInteractions(
 ): Promise<StoredInteraction[]> {
   const sorted = ids.toSorted();
   const { rows } = await client.query<StoredInteraction>(
-    `select ${selected} from interactions where organisation_id = $1 and interaction_id = any ($2::uuid[])
+    `select ${selected} from interactions t
+     where organisation_id = $1 and interaction_id = any ($2::uuid[]) and ${isVisible('interactions')}
        and interaction_id >= ${uuidLiteral(sorted[0] ?? '')} and interaction_id <= ${uuidLiteral(sorted.at(-1) ?? '')}`,
     [organisationId, ids],
   );

@@ -2,6 +2,7 @@ import { limits } from '../limits.ts';
 import { withoutSorting } from '../postgres/index-order.ts';
 import type { AskedPage } from '../postgres/keyset-page.ts';
 import type { Pool } from '../postgres/pool.ts';
+import { isVisible } from '../records/tables.ts';
 import type { Scalar } from '../registry/fields.ts';
 import { type Instant, isoOf } from '../registry/times.ts';
 import { firstIdFrom, firstUuid, lastUuid } from '../registry/uuid-v7.ts';
@@ -82,7 +83,7 @@ function partsOf({ organisationId, filter, below, from, isIndexed }: Look) {
   const lead = isIndexed ? leads.find((field) => field in equal) : undefined;
   const values: unknown[] = [organisationId];
   const add = (value: unknown) => `$${values.push(value)}`;
-  const path = `from interactions where organisation_id = $1
+  const path = `from interactions t where organisation_id = $1 and ${isVisible('interactions')}
     and interaction_id < ${uuidLiteral(below)} and interaction_id >= ${uuidLiteral(from)}
     ${lead === undefined ? '' : `and ${lead} = ${add(equal[lead])}`} order by interaction_id desc`;
   const others = [

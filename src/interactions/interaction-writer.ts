@@ -4,6 +4,7 @@ import type { NodePools } from '../postgres/cluster/node-pools.ts';
 import { StallWatch } from '../postgres/health/stall-watch.ts';
 import { isLockNotAcquired, isLockTimeout, isUnavailable } from '../postgres/pool.ts';
 import { CommitUnconfirmed } from '../postgres/transactions.ts';
+import type { Suppressions } from '../suppression/suppressions.ts';
 import type { Traces } from '../traces/traces.ts';
 import { flushInteractions, isKeyed } from './interaction-inserts.ts';
 import type { NewInteraction } from './interaction-rows.ts';
@@ -17,7 +18,7 @@ interface Group {
 
 interface Waiting {
   readonly added: NewInteraction;
-  /** True once it is committed; false if a reference is missing, or its key was not free. */
+  /** True once it is committed; false if a reference is missing, its key was not free, or its person may be erased. */
   readonly resolve: (written: boolean) => void;
   readonly reject: (error: unknown) => void;
   /** The trace context of its request. */
@@ -43,11 +44,19 @@ export class InteractionWriter {
 
   /** Notices when flushes stop finishing. */
   readonly stallWatch = new StallWatch();
+  readonly suppressions: Suppressions;
   readonly #onFlush: (rows: number) => void;
   readonly #traces: Traces | undefined;
 
-  constructor(pools: NodePools, onFlush: (rows: number) => void = () => {}, traces?: Traces) {
+  constructor(
+    pools: NodePools,
+    suppressions: Suppressions,
+    onFlush: (rows: number) => void = () => {},
+    traces?: Traces,
+  ) {
     this.#pools = pools;
+    this.suppressions = suppressions;
+    suppressions.onNewVersion = () => this.forgetKnown();
     this.#traces = traces;
     this.#onFlush = onFlush;
   }
@@ -149,7 +158,7 @@ export class InteractionWriter {
         organisationId,
         interactions: waiting.map(({ added }) => added),
       }));
-      return await flushInteractions(this.#pools, node, all, () => this.#known);
+      return await flushInteractions(this.#pools, node, all, () => this.#known, this.suppressions);
     } catch (error) {
       if (isDatabaseFault(error)) this.forgetKnown();
       throw error;

@@ -3,12 +3,14 @@ import { storeInTransaction, type Work } from '../bookkeeping/store.ts';
 import { RequestError } from '../errors.ts';
 import { binaryArray } from '../postgres/binary/array-writer.ts';
 import type { Client, Pool } from '../postgres/pool.ts';
+import { erasedPerson } from '../registry/personal.ts';
 import { referenceNotFound } from '../registry/resources.ts';
 import type { FieldProblem } from '../registry/validate.ts';
 import { keepMissing, type NewRejections } from '../rejections/keep-rejections.ts';
 import { KindList } from '../rejections/kind-list.ts';
 import { countChange, storeKinds } from '../rejections/rejection-kinds.ts';
 import { deleteSettled, findRejectionsOf, lockFound } from '../rejections/rejections.ts';
+import type { Suppressions } from '../suppression/suppressions.ts';
 import { claimIdempotencyKey, replaceClaim } from './idempotency-keys.ts';
 import { doneOf, isKeyed } from './interaction-inserts.ts';
 import {
@@ -19,13 +21,15 @@ import {
   type NewInteraction,
   type StoredInteraction,
   storedForm,
+  userOf,
 } from './interaction-rows.ts';
 import type { KnownIds } from './known-ids.ts';
 import { interactionReferences, missingAmong, referencedBy } from './look-up-references.ts';
 
 export interface Alone {
   readonly requestId: string;
-  readonly known: KnownIds;
+  /** Asked after the suppressions, which may make it forget. */
+  readonly references: { readonly known: KnownIds; readonly suppressions: Suppressions };
   /** Whether another body under the same key is refused even if the first was not stored. */
   readonly isFromBrowser: boolean;
 }
@@ -36,20 +40,36 @@ export interface Recorded {
   readonly isRepeated: boolean;
 }
 
-export type Tried = Recorded | { readonly missing: readonly FieldProblem[] };
+/** Stored, or why not: a reference is missing, or the person was erased. */
+export type Tried = Recorded | { readonly refused: readonly FieldProblem[] };
 
 const notFound = interactionReferences.map(
   ({ field, type }): FieldProblem => ({ field, ...referenceNotFound(type) }),
 );
 
 /**
- * Records an interaction that the writer could not write: a reference is missing, or its key was claimed before. An
- * interaction with a missing reference is kept as a rejection. Its key then stays claimed, and the rejection has the id
+ * Records an interaction that the writer could not write: a reference is missing, its key was claimed before, or people were
+ * erased. An interaction with a missing reference is kept as a rejection; of an erased person nothing is. Its key then stays claimed, and the rejection has the id
  * that the interaction would have had: the first of a retry and a replay stores it under that id, and the other finds it.
  */
 export function recordAlone(pool: Pool, added: NewInteraction, alone: Alone): Promise<Tried> {
-  return storeInTransaction(pool, (client) =>
-    isKeyed(added) ? claimAndInsert(client, added, alone) : insertOrKeep(client, added, alone),
+  return storeInTransaction(pool, async (client) => {
+    const erased = await erasedIn(client, added, alone);
+    if (erased.length > 0) return { result: { refused: erased }, done: [] };
+    return isKeyed(added) ? claimAndInsert(client, added, alone) : insertOrKeep(client, added, alone);
+  });
+}
+
+async function erasedIn(
+  client: Client,
+  { organisationId, studentId, row }: NewInteraction,
+  { references: { suppressions } }: Alone,
+): Promise<FieldProblem[]> {
+  const check = await suppressions.checkNow(client, organisationId);
+  const ids = { user_id: userOf(row), student_id: studentId };
+  const erased = await check.erasedAmong(Object.values(ids).filter((id) => id !== null));
+  return Object.entries(ids).flatMap(([field, id]) =>
+    id !== null && erased.has(id) ? { field, ...erasedPerson } : [],
   );
 }
 
@@ -71,15 +91,18 @@ async function claimAndInsert(client: Client, sent: KeyedInteraction, alone: Alo
 async function insertOrKeep(
   client: Client,
   added: NewInteraction,
-  { requestId, known }: Alone,
+  { requestId, references }: Alone,
   rejected = new Map<string, number>(),
 ): Promise<Work<Tried>> {
   const { organisationId } = added;
-  const absent = await missingAmong(client, organisationId, referencedBy([added]), known);
+  const absent = await missingAmong(client, organisationId, referencedBy([added]), references.known);
   const missing = notFound.filter((_, at) => (absent[at]?.size ?? 0) > 0);
   if (missing.length > 0) {
     countChange(rejected, await keepRejection(client, added, missing, requestId), 1);
-    return { result: { missing }, done: [{ organisationId, stored: null, rejected, receipt: null }] };
+    return {
+      result: { refused: missing },
+      done: [{ organisationId, stored: null, rejected, receipt: null }],
+    };
   }
   await insertEncoded(client, organisationId, { count: 1, arrays: arraysOf([added]) });
   const done = { ...doneOf({ organisationId, interactions: [added] }), rejected };

@@ -21,7 +21,7 @@ export interface InteractionRequest {
   readonly requestId: string;
   readonly body: Buffer | undefined;
   readonly idempotencyKey: string | undefined;
-  /** The answer to a browser key must not depend on whether the references exist. */
+  /** The answer to a browser key must not depend on whether the references exist, or the person was erased. */
   readonly isFromBrowser?: boolean;
 }
 
@@ -71,10 +71,10 @@ async function write(
 ): Promise<Recorded> {
   const recorded = { stored: storedForm(added), isRepeated: false };
   if (await writer.write(added)) return recorded;
-  const tried = await recordAlone(pool, added, { requestId, known: writer.known, isFromBrowser });
-  if (!('missing' in tried)) return tried;
+  const tried = await recordAlone(pool, added, { requestId, references: writer, isFromBrowser });
+  if (!('refused' in tried)) return tried;
   if (isFromBrowser) return recorded;
-  throw refusal(tried.missing, false);
+  throw refusal(tried.refused, false);
 }
 
 function readInteraction(

@@ -7,9 +7,10 @@ export type Permission =
   | `data:write:${ResourceType}`
   | 'data:read'
   | 'interactions:write'
-  | 'interactions:read';
+  | 'interactions:read'
+  | 'data:erase';
 
-/** The permissions of a key that is issued without a choice. */
+/** The permissions of a key that is issued without a choice. Erasing people is not among them. */
 export const allPermissions: readonly Permission[] = [
   'data:write',
   'data:read',
@@ -20,6 +21,7 @@ export const allPermissions: readonly Permission[] = [
 export const permissions: readonly Permission[] = [
   ...allPermissions,
   ...resourceTypes.map((type) => `data:write:${type}` as const),
+  'data:erase',
 ];
 
 const known: ReadonlySet<string> = new Set(permissions);

@@ -2,6 +2,8 @@
 
 import { dropOldChanges, numberForAll } from '../changes/change-retention.ts';
 import type { Config } from '../config.ts';
+import { finishErasures } from '../erasure/finish-erasures.ts';
+import { sweepErasures } from '../erasure/sweep/sweep.ts';
 import { purgeIdempotencyKeys } from '../interactions/idempotency-keys.ts';
 import { daysAhead, indexPartitions } from '../interactions/interaction-partitions.ts';
 import { countExpiringKeys } from '../keys/api-keys.ts';
@@ -16,6 +18,7 @@ import { countAllRejections } from '../rejections/rejection-kinds.ts';
 import { settleAll } from '../rejections/unsettled-batches.ts';
 import { ReportKeeper } from '../reports/keep-report.ts';
 import { reportLagMs } from '../reports/report-lag.ts';
+import { Suppressions } from '../suppression/suppressions.ts';
 import type { Chore } from './maintenance.ts';
 
 /** Counts for the leader's metrics, over all organisations. */
@@ -52,13 +55,17 @@ export function counting(
 }
 
 /** The settings that maintenance needs: how long receipts and changes are kept, and a statement may take. */
-export type MaintenanceConfig = Pick<Config, 'receiptsKeptDays' | 'changesKeptDays' | 'databaseTimeoutMs'>;
+export type MaintenanceConfig = Pick<
+  Config,
+  'receiptsKeptDays' | 'changesKeptDays' | 'databaseTimeoutMs' | 'erasureKeys'
+>;
 
 /** Everything that runs in the background. */
 export function choresOf(pool: Pool, config: MaintenanceConfig): Chore[] {
   const { receiptsKeptDays: daysKept, changesKeptDays } = config;
   const hourly = limits.maintenanceIntervalMs;
   const reportKeeper = new ReportKeeper(pool, config);
+  const suppressions = new Suppressions(config.erasureKeys);
   const forgottenBefore = () => new Date(Date.now() - limits.idempotencyKeyLifeMs);
   return [
     {
@@ -76,6 +83,11 @@ export function choresOf(pool: Pool, config: MaintenanceConfig): Chore[] {
       name: 'settle rejections',
       everyMs: limits.settleRejectionsIntervalMs,
       run: (stopping) => settleAll(pool, stopping),
+    },
+    {
+      name: 'erase people',
+      everyMs: limits.erasureIntervalMs,
+      run: (stopping) => sweepErasures(pool, suppressions, stopping),
     },
     {
       name: 'count for the report',
@@ -106,7 +118,10 @@ export function choresOf(pool: Pool, config: MaintenanceConfig): Chore[] {
     {
       name: 'drop old changes',
       everyMs: hourly,
-      run: (stopping) => dropOldChanges(pool, changesKeptDays, stopping),
+      async run(stopping) {
+        await dropOldChanges(pool, changesKeptDays, stopping);
+        await finishErasures(pool);
+      },
     },
     {
       name: 'remove old rejections',

@@ -140,13 +140,19 @@ async function forgetCursors(client: Client): Promise<void> {
   );
 }
 
-/** From now on the database gives out keys again. */
-export async function confirmRestore(pool: Pool, by: Operator): Promise<void> {
+/** From now on the database gives out keys again, or when the people who had been erased are hidden again. */
+export async function confirmRestore(pool: Pool, by: Operator, looksForPeople: boolean): Promise<void> {
   await inTransaction(pool, async (client) => {
     const { rows } = await client.query<{ target: string }>(
       `insert into restores (target) select recovery_target() where recovery_target() is not null
        on conflict do nothing returning target`,
     );
+    if (looksForPeople) {
+      // A dump that was restored has no target.
+      const target = `coalesce(recovery_target(), 'a dump')`;
+      await client.query(`insert into restores (target) values (${target}) on conflict do nothing`);
+      await client.query(`update restores set looks_for_people = true where target = ${target}`);
+    }
     await forgetCursors(client);
     await audit(client, by, 'restore.confirm', { target: rows[0]?.target ?? null });
   });

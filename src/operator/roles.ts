@@ -1,3 +1,4 @@
+import { functionName, makeErasureFunctions, personalTables } from '../erasure/erasure-functions.ts';
 import { limits } from '../limits.ts';
 import type { Client, Pool } from '../postgres/pool.ts';
 import { tableOf } from '../records/tables.ts';
@@ -11,7 +12,11 @@ import { makeViews } from './analytics-views.ts';
 const grants: Readonly<Record<string, readonly string[]>> = {
   intake_serve: [
     'usage on schema public',
-    'select on tenants',
+    'select, update (suppressions_version) on tenants',
+    'select, insert, update on erasures',
+    'select, insert, delete on erasure_ids, suppressions',
+    'update (answer) on receipt_batches',
+    ...personalTables.map((table) => `execute on function ${functionName(table)}`),
     // Which organisations the report is counted for.
     'select (organisation_id, recommendations_report) on organisations',
     ...resourceTypes.map((type) => `select, insert, update on ${tableOf(type).name}`),
@@ -27,7 +32,7 @@ const grants: Readonly<Record<string, readonly string[]>> = {
     'select on interaction_partitions, schema_migrations, schema_compatibility, cursor_key, keys_expiring',
     `execute on function find_key, find_api_key, changed_api_keys, note_api_keys_used, keys_can_be_trusted, ensure_interaction_partitions,
        index_interaction_partition, ensure_weekly_partitions, detach_weekly_partition, drop_detached_partition,
-       ensure_change_partitions, detach_change_partition, drop_detached_changes`,
+       ensure_change_partitions, detach_change_partition, drop_detached_changes, erase_from_report, people_are_hidden`,
   ],
   intake_admin: [
     'usage on schema public',
@@ -35,7 +40,9 @@ const grants: Readonly<Record<string, readonly string[]>> = {
     'select, insert (name, token_sha256, role, created_by, expires_at), update (revoked_at) on admin_tokens',
     'select, insert (actor, act, organisation_id, key_id, request_id, details) on audit_log',
     'select on schema_migrations, schema_compatibility',
-    'select, insert (target) on restores',
+    'select, insert (target), update (looks_for_people) on restores',
+    'select, insert on erasures, suppressions',
+    'select, update (suppressions_version) on tenants',
     'select, update on change_counters',
     'execute on function keys_can_be_trusted',
   ],
@@ -68,6 +75,7 @@ export async function grantRoles(client: Client): Promise<string[]> {
   // Roles first: Citus creates no role in a transaction that has granted something.
   for (const role of await missingOf(client, roles)) await client.query(createRole(role));
   await makeViews(client);
+  await makeErasureFunctions(client);
   await client.query(keysExpiring);
   const missing = await missingOf(client, roles);
   for (const role of roles.filter((one) => !missing.includes(one)))

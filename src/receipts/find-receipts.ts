@@ -15,6 +15,7 @@ import {
 } from '../registry/fields.ts';
 import { uploadTypes } from '../registry/upload-types.ts';
 import { timeOfUuidV7 } from '../registry/uuid-v7.ts';
+import { answerWithout, hiddenIds } from '../suppression/hidden-ids.ts';
 import type { BatchAnswer, Counts } from './batch-answer.ts';
 import { answerOf, findReceipt, receiptTable, type StoredReceipt } from './receipts.ts';
 
@@ -65,12 +66,14 @@ export async function* receiptFor(
 ): AsyncGenerator<Buffer> {
   const stored = isUuid(requestId) ? await findReceipt(pool, organisationId, requestId) : undefined;
   if (!stored) throw new RequestError('receipt_not_found');
+  const hidden = await hiddenIds(pool, organisationId);
   let next = `${JSON.stringify(summaryOf(stored)).slice(0, -1)},"batches":[`;
   for (const [at, batch] of stored.batches.toSorted((a, b) => a - b).entries()) {
     const found = await answerOf(pool, organisationId, requestId, batch);
     // Its week was dropped just now.
     if (!found) throw new RequestError('receipt_not_found');
-    yield Buffer.from(`${next}${at > 0 ? ',' : ''}${found.answer}`);
+    const answer = hidden.size > 0 ? answerWithout(hidden, found.answer) : found.answer;
+    yield Buffer.from(`${next}${at > 0 ? ',' : ''}${answer}`);
     next = '';
   }
   yield Buffer.from(']}');

@@ -6,7 +6,7 @@ import { takeRows } from '../postgres/take-rows.ts';
 import type { Field } from '../registry/fields.ts';
 import { perType, type Resource, type ResourceType, resources } from '../registry/resources.ts';
 import { LineBuffer } from './line-buffer.ts';
-import { quote, sentRows, tableOf } from './tables.ts';
+import { isVisible, quote, sentRows, tableOf } from './tables.ts';
 
 /** A query for records. */
 export interface RecordsAsked {
@@ -50,7 +50,8 @@ export async function findRecord(
   const table = tableOf(type);
   const { rows } = await pool.query<{ record: string }>(
     `select ${recordAsJson} from (
-       select ${fieldsAsRead(type)} from ${table.name} where organisation_id = $1 and ${table.id} = $2) r`,
+       select ${fieldsAsRead(type)} from ${table.name} t
+       where organisation_id = $1 and ${table.id} = $2 and ${isVisible(type)}) r`,
     [organisationId, id],
   );
   return rows[0]?.record;
@@ -62,7 +63,8 @@ const byIds = perType((type) => {
   return `
     select i.wanted, coalesce(row_to_json(r)::text, 'null') as record
     from ${sentRows(['wanted'], ['uuid'])} left join lateral (
-      select ${fieldsAsRead(type)} from ${name} where organisation_id = $1 and ${id} = i.wanted offset 0) r on true`;
+      select ${fieldsAsRead(type)} from ${name} t
+      where organisation_id = $1 and ${id} = i.wanted and ${isVisible(type)} offset 0) r on true`;
 });
 
 /** Takes records by their ids, a binary array, in that order, each as JSON; `null` where there is none. */
@@ -144,6 +146,7 @@ function matching(asked: RecordsAsked, count: number): { text: string; values: u
         where organisation_id = $1${asked.after === undefined ? '' : ` and ${id} > ${add(asked.after)}`}
         order by ${id} limit ${limits.recordsPerScan}`;
   const conditions = [
+    isVisible(asked.type),
     ...(asked.includeDeleted ? [] : ['not is_deleted']),
     ...(asked.storedSince === undefined ? [] : [`stored_at >= ${add(asked.storedSince)}`]),
     ...Object.entries(asked.equal).map(([field, value]) => `${quote(field)} = ${add(value)}`),
@@ -151,7 +154,7 @@ function matching(asked: RecordsAsked, count: number): { text: string; values: u
   const text = `
     select r.${id}, ${recordAsJson} from (
       select ${fieldsAsRead(asked.type)} from (${scan}) t
-      where ${conditions.join(' and ') || 'true'}
+      where ${conditions.join(' and ')}
       order by ${id} limit ${count}) r
     order by r.${id}`;
   return { text, values };

@@ -1,6 +1,7 @@
 import type { ArrayType } from '../postgres/binary/array-writer.ts';
 import type { ColumnType } from '../registry/fields.ts';
-import { idFieldOf, type Resource, type ResourceType, resources } from '../registry/resources.ts';
+import { idFieldOf, perType, type Resource, type ResourceType, resources } from '../registry/resources.ts';
+import { sentFields, type UploadType } from '../registry/upload-types.ts';
 
 /** A record type as PostgreSQL knows it. Columns have the names of the fields; only the table's name is derived. */
 export interface Table {
@@ -60,6 +61,17 @@ export function exists(type: ResourceType, idExpression: string): string {
   return `exists (
         select from ${name} t where t.organisation_id = $1 and t.${id} = ${idExpression} offset 0)`;
 }
+
+/**
+ * A condition that row `t` of the organisation `$1` does not belong to somebody who is being erased. From the request on nobody
+ * sees the person's rows; later they are gone, or have no person. The ids are few, and PostgreSQL puts them into a hash table
+ * once for each statement.
+ */
+export const isVisible = perType((type: UploadType) => {
+  const fields = Object.entries(sentFields(type)).filter(([, { personal }]) => personal === 'identifies');
+  const ids = 'select e.id from erasure_ids e where e.organisation_id = $1';
+  return fields.map(([field]) => `(t.${quote(field)}::text in (${ids})) is not true`).join(' and ') || 'true';
+});
 
 /** A field may be called `order`. */
 export function quote(name: string): string {

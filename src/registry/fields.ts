@@ -25,6 +25,7 @@ export const problemCodes = [
   'nested_too_deeply',
   'record_too_large',
   'repeated_field',
+  'erased',
 ] as const;
 export type ProblemCode = (typeof problemCodes)[number];
 

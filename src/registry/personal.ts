@@ -1,4 +1,4 @@
-import type { Field, Schema } from './fields.ts';
+import type { Field, Problem, Schema } from './fields.ts';
 
 /** Whether a field says who a person is, says something about a person, or neither. */
 export type Personal = 'identifies' | 'describes' | 'no';
@@ -25,3 +25,8 @@ export function impersonal<F extends Readonly<Record<string, Field>>>(
   const declared = Object.entries(fields).map(([name, field]) => [name, { ...field, personal: 'no' }]);
   return Object.fromEntries(declared);
 }
+
+export const erasedPerson: Problem = {
+  code: 'erased',
+  message: 'belongs to a person who was erased; leave the record out, or have the suppression lifted',
+};

@@ -16,6 +16,7 @@ import {
 } from '../registry/fields.ts';
 import { uploadTypes } from '../registry/upload-types.ts';
 import { timeOfUuidV7 } from '../registry/uuid-v7.ts';
+import { hiddenIds, namesPerson } from '../suppression/hidden-ids.ts';
 import { countChange, listKinds, type Reasons } from './rejection-kinds.ts';
 import {
   countByKind,
@@ -64,7 +65,10 @@ export async function rejectionPage(
     { after: cursor as string | undefined, limit },
     limits.rejectionPageBytesMax,
   );
-  const written = rejections.map((rejection) => {
+  const hidden = await hiddenIds(pool, organisationId);
+  const written = rejections.map((stored) => {
+    const isHidden = hidden.size > 0 && namesPerson(hidden, stored);
+    const rejection = isHidden ? { ...stored, record_id: null, record: null } : stored;
     const head = JSON.stringify(headOf(rejection));
     return `${head.slice(0, -1)},"record":${rejection.record ?? 'null'}}`;
   });
@@ -101,6 +105,7 @@ export async function rejectionSummary(pool: Pool, organisationId: string, filte
     .slice(0, limits.rejectionGroupsMax);
   const ids = groups.map(({ first }) => first);
   const examples = await readExamples(pool, organisationId, ids);
+  const hidden = await hiddenIds(pool, organisationId);
   const byId = new Map(examples.map((example) => [example.rejection_id, example]));
   const rejections = groups.map(({ type, code, field, message, count, first, last }) => {
     const example = byId.get(first);
@@ -117,7 +122,7 @@ export async function rejectionSummary(pool: Pool, organisationId: string, filte
             rejection_id: example.rejection_id,
             request_id: example.request_id,
             index: example.index,
-            id: example.record_id,
+            id: hidden.has(example.record_id ?? '') ? null : example.record_id,
             message,
           }
         : null,

@@ -8,11 +8,13 @@ import type { Client, Pool } from '../postgres/pool.ts';
 import { inTransaction } from '../postgres/transactions.ts';
 import type { ResourceType } from '../registry/resources.ts';
 import type { UploadType } from '../registry/upload-types.ts';
+import type { Suppressions } from '../suppression/suppressions.ts';
 import { batchAnswer, type UploadAnswer } from './answer/answer.ts';
 import { created, type Outcome, stale, unchanged, updated } from './answer/outcome.ts';
 import type { CheckedBatch } from './read/batch-builder.ts';
 import type { Progress } from './store/commit-batch.ts';
 import { compare } from './store/compare.ts';
+import { hasPeople, leaveOutErased } from './store/leave-out-erased.ts';
 import { lookUp } from './store/look-up.ts';
 import { failMissing, outcomesOf } from './store/store-batch.ts';
 import { checkInteractions, type KnownReferences } from './store/store-interactions.ts';
@@ -38,8 +40,8 @@ export async function dryRun(
   const rehearse = async (client: Client) => {
     await refuseReusedKey(client, rehearsal);
     const answers = [];
-    for (const [at, checked] of batches.entries()) {
-      const stored = await rehearseBatch(client, checked);
+    for (const [at, sent] of batches.entries()) {
+      const { outcomes: stored, checked } = await rehearseBatch(client, sent);
       answers.push(
         batchAnswer({
           number: at + 1,
@@ -77,29 +79,41 @@ async function refuseReusedKey(
   if (holder && !holder.sameBody) throw new RequestError('idempotency_key_reused');
 }
 
+interface Rehearsed {
+  readonly outcomes: readonly Outcome[];
+  /** The batch without what identifies erased people. */
+  readonly checked: CheckedBatch;
+}
+
 function batchRehearsal(
   organisationId: string,
   type: UploadType,
-  { known }: KnownReferences,
-): (client: Client, checked: CheckedBatch) => Promise<Outcome[]> {
+  references: KnownReferences,
+): (client: Client, sent: CheckedBatch) => Promise<Rehearsed> {
   if (type === 'interactions')
-    return (client, checked) => checkInteractions(client, organisationId, checked, known);
+    return (client, sent) => checkInteractions(client, organisationId, sent, references);
   // Remembers what earlier records would have stored, so an id that is sent twice gets the same answer as in an upload.
   const versions = new Versions(type);
-  return (client, checked) => outcomesFor(client, organisationId, type, checked, versions);
+  return (client, sent) => outcomesFor(client, organisationId, type, sent, versions, references.suppressions);
 }
 
 async function outcomesFor(
   client: Client,
   organisationId: string,
   type: ResourceType,
-  { rows, sample, referenced }: CheckedBatch,
+  sent: CheckedBatch,
   versions: Versions,
-): Promise<Outcome[]> {
+  suppressions: Suppressions,
+): Promise<Rehearsed> {
+  const { rows, sample, referenced } = sent;
   const outcomes: Outcome[] = new Array(rows.count);
-  if (rows.count === 0) return outcomes;
-  const { missing } = await lookUp(client, organisationId, type, sample, referenced);
-  failMissing(type, rows, missing, outcomes);
+  const looked = await lookUp(client, organisationId, type, sample, referenced);
+  const version = hasPeople(type) ? looked.suppressionsVersion : 0;
+  const check = await suppressions.check(client, organisationId, version);
+  const { checked, erased } = await leaveOutErased(type, sent, check);
+  if (rows.count === 0) return { outcomes, checked };
+  failMissing(type, rows, looked.missing, outcomes);
+  for (const [row, outcome] of erased) outcomes[row] = outcome;
   const compared = await compare(client, organisationId, type, rows);
   const againstStored: Outcome[] = new Array(rows.count).fill(unchanged);
   for (const row of compared.absent) againstStored[row] = created;
@@ -108,5 +122,5 @@ async function outcomesFor(
   const indexed = new IndexedRows(rows);
   for (let row = 0; row < rows.count; row++)
     outcomes[row] ??= versions.apply(idAt(rows, row), { rows: indexed, row }, againstStored[row] as Outcome);
-  return outcomes;
+  return { outcomes, checked };
 }

@@ -31,6 +31,7 @@ import type { CheckedBatch } from './read/batch-builder.ts';
 import type { UploadChecker } from './read/upload-checker.ts';
 import { enterBatch, waitForTurn } from './store/batch-locks.ts';
 import { additionOf, storeChecked, storedOf } from './store/commit-batch.ts';
+import { isOfErased } from './store/leave-out-erased.ts';
 import { outcomesOf } from './store/store-batch.ts';
 import type { KnownReferences } from './store/store-interactions.ts';
 
@@ -201,7 +202,7 @@ class ReplayRun {
       const ids = rejections.map(({ record_id }) => record_id);
       const { references } = this.#parts;
       const stored = await storeChecked(client, organisationId, type, checked, references, ids);
-      const outcomes = outcomesOf(checked, (row) => stored.outcomes[row] as Outcome);
+      const outcomes = outcomesOf(stored.checked, (row) => stored.outcomes[row] as Outcome);
       const rejected = await settle(client, organisationId, type, rejections, outcomes);
       const answer = batchAnswer({
         number: this.batches.length + 1,
@@ -297,7 +298,7 @@ async function expectUnchanged(
 }
 
 /**
- * Deletes the rejections whose records did not fail and gives the others their new errors. Returns the change in count
+ * Deletes the rejections whose records did not fail, or are of erased people, and gives the others their new errors. Returns the change in count
  * of each kind. A rejection that failed again may be gone meanwhile: whoever removed it has counted that.
  */
 async function settle(
@@ -314,7 +315,8 @@ async function settle(
   const kinds = new KindList(type, await hasAllKinds(client, organisationId));
   const tried = rejections.flatMap(({ rejection_id: id, kind_id }, at) => {
     const outcome = outcomes[at] as Outcome;
-    const newKind = outcome.kind === 'failed' ? kinds.idOf(outcome.problems) : null;
+    const isKept = outcome.kind === 'failed' && !isOfErased(outcome);
+    const newKind = isKept ? kinds.idOf(outcome.problems) : null;
     return newKind === kind_id ? [] : { id, kind: kind_id, newKind };
   });
   if (tried.length === 0) return changes;

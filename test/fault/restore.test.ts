@@ -1,6 +1,7 @@
 // @module-tag full
 
 import { execFileSync } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
 import {
   appendFileSync,
   chmodSync,
@@ -23,11 +24,11 @@ import {
   startLocalPostgres,
   unprivilegedAccount,
 } from '../../src/cli/database/local-postgres.ts';
-import { apiOf } from '../support/api.ts';
+import { type Api, apiOf } from '../support/api.ts';
 import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
 import { readFeed } from '../support/change-feed.ts';
 import { servingLogin } from '../support/database.ts';
-import { many, newShop } from '../support/new-records.ts';
+import { many, newShop, newTransaction } from '../support/new-records.ts';
 import { queryDatabase } from '../support/query-database.ts';
 import { runCommand } from '../support/run-command.ts';
 
@@ -80,7 +81,7 @@ async function hashesOf(url: string): Promise<Record<string, string>> {
 }
 
 it.skipIf(!isInstalled)(
-  'a base backup and the archived log bring back every row of a moment, and no key that was revoked after it',
+  'a base backup and the archived log bring back every row of a moment, but no key that was revoked and nobody who was erased after it',
   { timeout: 400_000 },
   async () => {
     const archive = ownFolder('archive');
@@ -107,6 +108,15 @@ it.skipIf(!isInstalled)(
       return { key, key_id: key.split('_')[1] ?? '' };
     };
     const [stolen, kept] = [await issue(), await issue()];
+    const erasing = await before.createKey(
+      'acme',
+      'data:erase',
+      'data:read',
+      'data:write',
+      'interactions:write',
+    );
+    const [shop, customer_id, user_id] = [newShop(), randomUUID(), randomUUID()];
+    const visitor = `visitor ${randomUUID()}`;
     await intake(url, 'organisations', 'limit', 'acme', '--bytes-in-flight', '100000000');
     const upload = () =>
       apiOf(before.url, kept.key).batch(
@@ -114,6 +124,19 @@ it.skipIf(!isInstalled)(
         many(500, () => newShop()),
       );
     expect(await upload()).toMatchObject({ http: 200 });
+    const sender = apiOf(before.url, erasing);
+    await sender.upload('shops', [shop]);
+    await sender.upload('customers', [{ customer_id, user_id, region: 'GB' }]);
+    await sender.upload('transactions', [newTransaction(shop.shop_id, { student_id: customer_id })]);
+    const interaction = {
+      interaction_type: 'SHARE',
+      item_type: 'SHOP',
+      item_id: shop.shop_id,
+      event_timestamp: 1_700_000_000,
+      user_id: visitor,
+    };
+    for (const student of [{ student_id: customer_id }, {}])
+      expect((await sender.post('/user-interactions', { ...interaction, ...student })).status).toBe(201);
     const restored = ownFolder('second', 'data');
     run(
       'pg_basebackup',
@@ -137,6 +160,16 @@ it.skipIf(!isInstalled)(
       'select clock_timestamp()::text as moment',
     );
     await sleep(1_000);
+    const ledger = join(folder, 'erasures.ndjson');
+    const later = await startBuiltServer({ DATABASE_URL: url });
+    servers.push(later);
+    const eraser = apiOf(later.url, erasing);
+    const { erasure_id } = (await eraser.post('/v1/erasures', { customer_ids: [customer_id] })).body;
+    const stateOf = async (api: Api) => (await api.get(`/v1/erasures/${erasure_id}`)).body.state;
+    await expect.poll(() => stateOf(eraser), { timeout: 30_000 }).toBe('swept');
+    await later.stop();
+    writeFileSync(ledger, await intake(url, 'erasures'));
+    expect(readFileSync(ledger, 'utf8')).not.toContain(customer_id);
     await intake(url, 'keys', 'revoke', stolen.key_id);
     await intake(url, 'tokens', 'revoke', 'stolen');
     await intake(url, 'tokens', 'issue', 'late');
@@ -184,7 +217,8 @@ it.skipIf(!isInstalled)(
     writeFileSync(short, JSON.stringify(JSON.parse(readFileSync(log, 'utf8')).slice(0, 1)));
     const refused = await runCommand(['after-restore', '--audit', short], { DATABASE_URL: asOperator.href });
     expect(refused).toMatchObject({ exitCode: 1, stderr: expect.stringContaining('does not reach back') });
-    const said = await intake(asOperator.href, 'after-restore', '--audit', log);
+    const said = await intake(asOperator.href, 'after-restore', '--audit', log, '--erasures', ledger);
+    expect(said).toContain('1 erasures are repeated');
     expect(said).toContain('1 revoked keys, 1 revoked admin tokens and 0 suspended organisations');
     expect(said).toContain(`to be issued anew: ${late.key_id}, the admin token late\n`);
     const inUse = 'select name from admin_tokens where revoked_at is null';
@@ -193,7 +227,15 @@ it.skipIf(!isInstalled)(
     expect(said).toContain(
       'to be set again:\n  intake-server organisations limit acme --requests-per-second 9\n',
     );
+    // The first answer that is not 503 has to be that there is no such customer.
+    const gone = () => status(`/v1/data/customers/${customer_id}`, kept);
+    let answered = await gone();
+    for (; answered === 503; answered = await gone()) await sleep(50);
+    expect(answered).toBe(404);
     await expect.poll(() => status('/v1/data', kept)).toBe(200);
+    await expect.poll(() => stateOf(apiOf(server.url, erasing)), { timeout: 30_000 }).toBe('swept');
+    const dump = run('pg_dump', target).toString();
+    for (const personal of [user_id, visitor]) expect(dump).not.toContain(personal);
     expect(await status('/v1/data', stolen)).toBe(401);
     // A copy that was kept from the feed may hold what was lost.
     expect(await status(`/v1/changes?after=${cursor}`, kept)).toBe(410);

@@ -52,6 +52,9 @@ const others = [
   'restores',
   'leases',
   'cursor_key',
+  'erasures',
+  'erasure_ids',
+  'suppressions',
 ];
 
 const tableNamed = (type: string) => type.replaceAll('-', '_');

@@ -23,7 +23,7 @@ async function doChores(daysKept = 30): Promise<void> {
   for (const chore of choresOf(test.pool, { ...config, receiptsKeptDays: daysKept })) await chore.run();
 }
 
-const config = { receiptsKeptDays: 30, changesKeptDays: 7, databaseTimeoutMs: 30_000 };
+const config = { receiptsKeptDays: 30, changesKeptDays: 7, databaseTimeoutMs: 30_000, erasureKeys: [] };
 const rollUp = () => choresOf(test.pool, config)[0]!.run();
 const headers = () => ({ authorization: `Bearer ${key}` });
 

@@ -4,6 +4,7 @@ import { InteractionWriter } from '../../src/interactions/interaction-writer.ts'
 import { recordInteraction } from '../../src/interactions/record-interaction.ts';
 import { NodePools } from '../../src/postgres/cluster/node-pools.ts';
 import type { OwningNodes } from '../../src/postgres/cluster/owning-nodes.ts';
+import { Suppressions } from '../../src/suppression/suppressions.ts';
 import { createTestApp, type TestApp } from '../support/app.ts';
 import { many } from '../support/new-records.ts';
 import { allowingTriggers, queryDatabase } from '../support/query-database.ts';
@@ -40,7 +41,7 @@ describe.each([
   let writer: CountingWriter;
   let organisationId: string;
   beforeEach(async () => {
-    writer = new CountingWriter(poolsOf());
+    writer = new CountingWriter(poolsOf(), new Suppressions([]));
     organisationId = await newOrganisation();
   });
 

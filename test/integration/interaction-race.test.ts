@@ -5,6 +5,7 @@ import { InteractionWriter } from '../../src/interactions/interaction-writer.ts'
 import { recordInteraction } from '../../src/interactions/record-interaction.ts';
 import { NodePools } from '../../src/postgres/cluster/node-pools.ts';
 import type { OwnPool } from '../../src/postgres/pool.ts';
+import { Suppressions } from '../../src/suppression/suppressions.ts';
 import { createTestApp, type TestApp } from '../support/app.ts';
 
 /** An item that is stored after the writer did not find it, and before the interaction is tried alone. */
@@ -22,7 +23,7 @@ class LateItem extends InteractionWriter {
   isWritten: boolean | undefined;
 
   constructor(pool: OwnPool, storeItem: () => Promise<unknown>) {
-    super(new NodePools(pool));
+    super(new NodePools(pool), new Suppressions([]));
     this.#storeItem = storeItem;
   }
 

@@ -17,7 +17,7 @@ import { expectInTime } from '../support/in-time.ts';
 
 let test: TestApp;
 const doChores = async () => {
-  const config = { receiptsKeptDays: 30, changesKeptDays: 7, databaseTimeoutMs: 30_000 };
+  const config = { receiptsKeptDays: 30, changesKeptDays: 7, databaseTimeoutMs: 30_000, erasureKeys: [] };
   for (const chore of choresOf(test.pool, config)) await chore.run();
 };
 let organisationId: string;
@@ -215,7 +215,9 @@ describe('when days are over', () => {
     ['recommendation_id', { recommendation_id: recommendation, student_id: student }],
   ])('a list goes along the index of %s: %j', async (field, query) => {
     const oldest = (await plansOf({ ...query, cursor: uuidFloor(today - 3 * dayMs) }))[0];
-    for (const condition of oldest?.match(/Index Cond: .*/g) ?? ['none'])
+    // The people who are being erased are found by the organisation alone.
+    const list = oldest?.replaceAll(/erasure_ids[\s\S]*?Index Cond: .*/g, '');
+    for (const condition of list?.match(/Index Cond: .*/g) ?? ['none'])
       expect(condition).toContain(`(${field} = `);
     expect(oldest).not.toContain('Seq Scan');
   });

@@ -4,7 +4,7 @@ import { changedApiKeys } from '../../src/keys/api-keys.ts';
 import { authenticate, type Principal } from '../../src/keys/authenticate.ts';
 import { keyIdOf, makeKey } from '../../src/keys/key-format.ts';
 import { KnownKeys } from '../../src/keys/known-keys.ts';
-import { changeOrganisation, issueKey, revokeKey } from '../../src/operator/audited-actions.ts';
+import { changeOrganisation, issueKey, revokeKey, rotateKey } from '../../src/operator/audited-actions.ts';
 import type { Pool } from '../../src/postgres/pool.ts';
 import { createTestApp, type TestApp } from '../support/app.ts';
 
@@ -125,7 +125,11 @@ it('that a key was used is no change', async () => {
 });
 
 it('what is reported again while an old transaction is still running is forgotten once', async () => {
-  const [one, other] = [await test.organisation('told-again'), await test.organisation('told-not')];
+  const [one, other, rotated] = [
+    await test.organisation('told-again'),
+    await test.organisation('told-not'),
+    await test.organisation('rotated'),
+  ];
   const old = await test.pool.connect();
   onTestFinished(() => old.release(true));
   await old.query('begin');
@@ -133,16 +137,19 @@ it('what is reported again while an old transaction is still running is forgotte
   const { ask, lookUps, answered } = await watched();
   await ask(one.key);
   await changeOrganisation(test.pool, by, 'told-again', { records_per_second_max: 7 });
+  await rotateKey(test.pool, by, idOf(rotated.key), { graceMs: 3_600_000, expiresAt: null });
   await answered(2);
   expect((await ask(one.key)).limits.records_per_second_max).toBe(7);
-  await ask(other.key);
+  for (const { key } of [other, rotated]) await ask(key);
   const before = lookUps();
   await answered(2);
-  for (const { key } of [one, other]) await ask(key);
+  for (const { key } of [one, other, rotated]) await ask(key);
   expect(lookUps()).toBe(before);
   await changeOrganisation(test.pool, by, 'told-again', { records_per_second_max: 8 });
+  await revokeKey(test.pool, by, idOf(rotated.key));
   await answered(2);
   expect((await ask(one.key)).limits.records_per_second_max).toBe(8);
+  await expect(ask(rotated.key)).rejects.toMatchObject({ code: 'unauthorized' });
 });
 
 it('a thousand requests at once with a key that is not known look it up once', async () => {

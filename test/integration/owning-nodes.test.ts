@@ -14,6 +14,7 @@ import { uuidHash } from '../../src/postgres/cluster/uuid-hash.ts';
 import { createPool } from '../../src/postgres/pool.ts';
 import { interaction } from '../../src/registry/interaction.ts';
 import { type Instant, instantOf } from '../../src/registry/times.ts';
+import { Suppressions } from '../../src/suppression/suppressions.ts';
 import { type Api, apiOf } from '../support/api.ts';
 import { createTestApp, type TestApp } from '../support/app.ts';
 import { unlimited } from '../support/built-server.ts';
@@ -199,7 +200,7 @@ describe.skipIf(inject('citus') === null)('on Citus', () => {
     const pools = new NodePools(test.pool, owners, (node) =>
       createPool(readConfig({ DATABASE_URL: at(node) }), () => {}),
     );
-    const writer = new InteractionWriter(pools);
+    const writer = new InteractionWriter(pools, new Suppressions([]));
     // The first has more than are written out with each value.
     const counts = apis.map((_, at) => (at === 0 ? 3 * limits.rowsWrittenOutMax : 1 + (at % 5)));
     const before = await storedOf();

@@ -226,7 +226,7 @@ async function useEverything(): Promise<void> {
       `insert into report_progress select organisation_id, 0, 0, '${firstUuid}', '${firstUuid}' from organisations
        on conflict (organisation_id) do update set interactions_after = '${firstUuid}', transactions_after = '${firstUuid}'`,
     );
-    const kept = { receiptsKeptDays: 30, changesKeptDays: 7, databaseTimeoutMs: 30_000 };
+    const kept = { receiptsKeptDays: 30, changesKeptDays: 7, databaseTimeoutMs: 30_000, erasureKeys: [] };
     for (const chore of [...choresOf(pool, kept), ...counting(pool, kept, () => {})]) await chore.run();
     // That keys were used is written when their changes are next asked for.
     const isNoted = () => expect([...recording.statements.keys()].join()).toContain('note_api_keys_used');

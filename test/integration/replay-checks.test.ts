@@ -4,6 +4,7 @@ import { KnownIds } from '../../src/interactions/known-ids.ts';
 import { SignedCursors } from '../../src/keys/signed-cursors.ts';
 import { limits } from '../../src/limits.ts';
 import type { OwnPool } from '../../src/postgres/pool.ts';
+import { Suppressions } from '../../src/suppression/suppressions.ts';
 import { type CheckedUpload, type Unchecked, UploadChecker } from '../../src/uploads/read/upload-checker.ts';
 import { type Replayed, replayRejections } from '../../src/uploads/replay-rejections.ts';
 import { createTestApp, type TestApp } from '../support/app.ts';
@@ -59,7 +60,11 @@ async function client(slug: string) {
         filter: {},
         cursor: undefined,
       };
-      const references = { known: new KnownIds(), forgetKnown: () => {} };
+      const references = {
+        known: new KnownIds(),
+        suppressions: new Suppressions([]),
+        forgetKnown: () => {},
+      };
       try {
         const signer = await new SignedCursors(pool).for(organisationId, 'replay');
         return await replayRejections({ pool, checker, references, signer }, replay, (error) => {

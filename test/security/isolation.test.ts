@@ -10,6 +10,7 @@ import { describedParameters } from '../support/described-parameters.ts';
 import { overviewOf } from '../support/overview.ts';
 import { queryDatabase } from '../support/query-database.ts';
 import { listRejections, type Rejection, summariseRejections } from '../support/rejections.ts';
+import { erasureRules } from './foreign-erasures.ts';
 import {
   attackersDay,
   countedReports,
@@ -63,8 +64,9 @@ let overviewBefore: unknown;
 
 beforeAll(async () => {
   server = await startBuiltServer();
-  const victimsKey = await server.createKey('victim');
-  attackersKey = await server.createKey('attacker');
+  const scopes = ['data:write', 'data:read', 'interactions:write', 'interactions:read', 'data:erase'];
+  const victimsKey = await server.createKey('victim', ...scopes);
+  attackersKey = await server.createKey('attacker', ...scopes);
   for (const slug of ['victim', 'attacker']) await server.run('organisations', 'set-report', slug, 'on');
   [victim, attacker] = [apiOf(server.url, victimsKey), apiOf(server.url, attackersKey)];
   const [row] = await queryDatabase<{ organisation_id: string }>(
@@ -86,12 +88,7 @@ async function expectVictimUntouched(): Promise<void> {
   expect(await overviewOf(victim)).toEqual(overviewBefore);
 }
 
-interface Question {
-  readonly method?: string;
-  readonly path: string;
-  readonly body?: unknown;
-  readonly headers?: Record<string, string>;
-}
+type Question = { method?: string; path: string; body?: unknown; headers?: Record<string, string> };
 
 /** What the attacker is answered: status, headers and bytes, without what is another for every request. */
 async function askAsAttacker(question: Question): Promise<string> {
@@ -318,6 +315,7 @@ const rules: Record<string, (operation: Operation) => Promise<void>> = {
     const { body } = await attacker.get('/user-interactions?limit=1');
     await askAsAttacker({ path: path.replace(/\{\w+\}/, body.interactions[0].interaction_id) });
   },
+  ...erasureRules(() => ({ victim, attacker, anybody: apiOf(server.url), ask: askAsAttacker })),
   'health-live': saysTheSameToAll,
   'health-ready': saysTheSameToAll,
 };
@@ -371,7 +369,7 @@ async function uploadsKnowNoForeignIdempotencyKey(type: string): Promise<void> {
 
 describe('nothing of another organisation is seen, referred to, changed or counted', () => {
   // What writes comes after what reads, or the attacker would read what it sent itself; what ends rejections is last.
-  const order = ['upload-', 'record-', 'replay-', 'discard-'];
+  const order = ['upload-', 'record-', 'replay-', 'discard-', 'erase-'];
   const placeOf = ({ id }: Operation) => order.findIndex((start) => id.startsWith(start));
   const ordered = operations.toSorted((one, other) => placeOf(one) - placeOf(other));
 

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { expect } from 'vitest';
 import { fieldsOf, idFieldOf, makeRecord, recordTypes, type TestRecord } from '../acceptance/record-types.ts';
 import type { Api } from '../support/api.ts';
+import { erasePerson } from '../support/erase-person.ts';
 import { everyRowOf } from '../support/query-database.ts';
 import { listRejections } from '../support/rejections.ts';
 import { replayCursorAfter, reportCursorAfter, signerOf } from '../support/signed-cursor.ts';
@@ -96,6 +97,7 @@ export async function storeVictims(victim: Api, databaseUrl: string): Promise<Vi
     item_id: foreign.shops!,
     recommendation_id,
     interaction_id: recorded.body.interaction_id,
+    erasure_id: await erasePerson(victim),
     request_id: requestIds.at(-1)!,
     idempotency_key: `${victimsWord} tags false`,
     // Where a page begins: any id will do, and this one is of the kind that lists give.
@@ -105,7 +107,7 @@ export async function storeVictims(victim: Api, databaseUrl: string): Promise<Vi
   const rejections = (await listRejections(victim)).map(({ rejection_id }) => rejection_id);
   expect(rejections).toHaveLength(types.length + 2);
   const ids = [...Object.values(foreign), ...Object.values(taken), ...requestIds, ...rejections];
-  const own = [victimsWord, victimsDay, recommendation_id, recorded.body.interaction_id, ...ids];
+  const own = [victimsWord, victimsDay, recommendation_id, values.interaction_id, values.erasure_id, ...ids];
   return { values, own, signed: await signedCursorsOf(databaseUrl, 'victim') };
 }
 
@@ -136,7 +138,8 @@ export async function countedReports(victim: Api, attacker: Api, path: string): 
 export async function rowsOfVictim(databaseUrl: string, victimId: string): Promise<Record<string, string[]>> {
   const rows = await everyRowOf(databaseUrl);
   const kept = Object.entries(rows).filter(([table]) => !/^(api_keys|organisations|audit_log)/.test(table));
-  return Object.fromEntries(kept.map(([table, all]) => [table, all.filter((row) => row.includes(victimId))]));
+  const own = kept.map(([table, all]) => [table, all.filter((row) => row.includes(victimId))] as const);
+  return Object.fromEntries(own.filter(([, ofVictim]) => ofVictim.length > 0));
 }
 
 async function signedCursorsOf(databaseUrl: string, slug: string): Promise<Victims['signed']> {

@@ -19,9 +19,17 @@ export interface TestApp {
   close(): Promise<void>;
 }
 
-export async function createTestApp(): Promise<TestApp> {
-  const databaseUrl = await createTestDatabase();
-  const config = readConfig({ DATABASE_URL: databaseUrl, LOG_LEVEL: 'silent', ...unlimited });
+export const erasureKey = 'a key of 32 characters or more for tests';
+
+/** On a new database, or on the given one, as a second process. */
+export async function createTestApp(given?: string): Promise<TestApp> {
+  const databaseUrl = given ?? (await createTestDatabase());
+  const config = readConfig({
+    DATABASE_URL: databaseUrl,
+    LOG_LEVEL: 'silent',
+    ERASURE_KEYS: erasureKey,
+    ...unlimited,
+  });
   const pool = createPool(config, () => {}, { plansOnce: true });
   const parts = createParts(config, pool);
   const app = await buildApp(parts);
@@ -34,7 +42,10 @@ export async function createTestApp(): Promise<TestApp> {
       const created = await createOrganisation(pool, by, slug, slug);
       if (!created) throw new Error(`${slug} is taken`);
       await changeOrganisation(pool, by, slug, { recommendations_report: true });
-      const wanted = { organisationId: created.organisation_id, permissions: allPermissions };
+      const wanted = {
+        organisationId: created.organisation_id,
+        permissions: [...allPermissions, 'data:erase'],
+      };
       const { key } = await issueKey(pool, by, { ...wanted, label: null, expiresAt: null });
       return { organisationId: created.organisation_id, key };
     },

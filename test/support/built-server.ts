@@ -43,6 +43,7 @@ function environmentOf(databaseUrl: string, env: Record<string, string>): Enviro
   return {
     ...process.env,
     ...unlimited,
+    ERASURE_KEYS: 'a key of 32 characters or more for tests',
     PORT: '0',
     LOG_LEVEL: 'info',
     DATABASE_POOLER: hasPooler(databaseUrl) ? 'on' : 'off',

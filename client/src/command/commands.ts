@@ -1,5 +1,7 @@
 import { changes } from './commands/changes.ts';
 import { check } from './commands/check.ts';
+import { erase } from './commands/erasing/erase.ts';
+import { erasures } from './commands/erasing/erasures.ts';
 import { exportRecords } from './commands/export.ts';
 import { fields } from './commands/fields.ts';
 import { interactions } from './commands/interactions.ts';
@@ -27,6 +29,8 @@ const withoutCompletion: Readonly<Record<string, Command>> = {
   interactions,
   changes,
   report,
+  erase,
+  erasures,
 };
 
 export const commands: Readonly<Record<string, Command>> = {

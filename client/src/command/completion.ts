@@ -70,7 +70,7 @@ function valuedOf(commands: Commands): Valued[] {
         command,
         option: `--${option}`,
         choices: choices[option] ?? [],
-        isFile: option === 'mapping',
+        isFile: option === 'mapping' || option === 'file',
       })),
   );
 }

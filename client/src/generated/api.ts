@@ -989,6 +989,120 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/erasures": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List erasures
+         * @description Returns a page of erasures, the newest first: send `next_cursor` as `cursor` until it is null.
+         *
+         *     Needs the permission `data:erase`.
+         */
+        get: operations["list-erasures"];
+        put?: never;
+        /**
+         * Erase people
+         * @description Erases up to 5,000 people: customers by `customer_ids`, and people known from interactions alone by `user_ids`. When the answer arrives, nobody can read anything of them, and records that name them are refused with the code `erased`. With `anonymise`, transactions and interactions stay without their person; with `delete` they go too. Customers and favourites always go. A user that was seen together with a customer is erased as well.
+         *
+         *     Needs the permission `data:erase`.
+         */
+        post: operations["erase-people"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/erasures/{erasure_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get an erasure
+         * @description Returns how far an erasure has got. `pending`: nobody sees the people any more; `running`: tables are being swept; `swept`: the ids are in no table but the last entries of the change feed; `done`: these were dropped too.
+         *
+         *     Needs the permission `data:erase`.
+         */
+        get: operations["get-erasure"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/erasures/{erasure_id}/certificate": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get the certificate of an erasure
+         * @description Returns what was removed where and when, and what remains outside until when, signed with Ed25519 as a JWS. With `Accept: text/html` it is a page for reading. The erasure must be swept.
+         *
+         *     Needs the permission `data:erase`.
+         */
+        get: operations["get-erasure-certificate"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/erasures/{erasure_id}/suppression": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Lift the suppression of erased people
+         * @description Lets the people of an erasure come back: records that name them are accepted again. What was erased stays erased. The erasure must be swept.
+         *
+         *     Needs the permission `data:erase`.
+         */
+        delete: operations["lift-suppression"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/erasure-keys": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the keys that certificates are signed with
+         * @description Returns the public keys, the newest first, as PEM. No key is needed to read them.
+         */
+        get: operations["list-erasure-keys"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/health/live": {
         parameters: {
             query?: never;
@@ -2126,7 +2240,7 @@ export interface components {
          * @description why a record failed
          * @enum {string}
          */
-        ProblemCode: "required" | "wrong_type" | "invalid_format" | "invalid_value" | "invalid_characters" | "too_long" | "out_of_range" | "reference_not_found" | "not_an_object" | "nested_too_deeply" | "record_too_large" | "repeated_field";
+        ProblemCode: "required" | "wrong_type" | "invalid_format" | "invalid_value" | "invalid_characters" | "too_long" | "out_of_range" | "reference_not_found" | "not_an_object" | "nested_too_deeply" | "record_too_large" | "repeated_field" | "erased";
         Counts: {
             received: number;
             created: number;
@@ -2228,6 +2342,50 @@ export interface components {
             missing_batches: number[];
             counts: components["schemas"]["Counts"];
         };
+        Erasure: {
+            /** Format: uuid */
+            erasure_id: string;
+            /** @enum {string} */
+            mode: "anonymise" | "delete";
+            /** @enum {string} */
+            state: "pending" | "running" | "swept" | "done";
+            /** Format: date-time */
+            requested: string;
+            key_id: string;
+            /** @description how many ids were sent */
+            people: number;
+            /** @description how many customers of them were stored */
+            known: number;
+            /** @description how many rows of each table were changed or deleted */
+            rows: {
+                [key: string]: number;
+            };
+            started: string | null;
+            swept: string | null;
+            done: string | null;
+        };
+        ErasurePage: {
+            erasures: components["schemas"]["Erasure"][];
+            /** @description null on the last page */
+            next_cursor: string | null;
+        };
+        ErasureCertificate: {
+            certificate: {
+                service: string;
+                /** Format: uuid */
+                organisation_id: string;
+                erasure: components["schemas"]["Erasure"];
+                searched: string[];
+                remains: {
+                    where: string;
+                    until: string;
+                }[];
+                /** Format: date-time */
+                issued: string;
+            };
+            /** @description the same certificate, signed: RFC 7515, compact, EdDSA */
+            jws: string;
+        };
         ReceiptPage: {
             requests: components["schemas"]["ReceiptSummary"][];
             /** @description null on the last page */
@@ -2302,6 +2460,8 @@ export interface components {
             id: string;
             /** @description whether the record is marked as deleted, or no longer stored */
             deleted: boolean;
+            /** @description whether the record was removed because its person was erased */
+            erased: boolean;
             /** @description the record as it is now, as reading it back gives it; null if it is no longer stored */
             record: Record<string, never> | null;
         };
@@ -2411,7 +2571,7 @@ export interface components {
             id: string | null;
             field: string | null;
             /** @enum {string} */
-            code: "required" | "wrong_type" | "invalid_format" | "invalid_value" | "invalid_characters" | "too_long" | "out_of_range" | "reference_not_found" | "not_an_object" | "nested_too_deeply" | "record_too_large" | "repeated_field" | "not_stored" | "outcome_unknown";
+            code: "required" | "wrong_type" | "invalid_format" | "invalid_value" | "invalid_characters" | "too_long" | "out_of_range" | "reference_not_found" | "not_an_object" | "nested_too_deeply" | "record_too_large" | "repeated_field" | "erased" | "not_stored" | "outcome_unknown";
             message: string;
         };
         Warning: {
@@ -2428,7 +2588,7 @@ export interface components {
              * @description for programs; the list of errors says what to do about each
              * @enum {string}
              */
-            code: "malformed_request" | "malformed_json" | "malformed_utf8" | "malformed_encoding" | "nested_too_deeply" | "invalid_request" | "unauthorized" | "https_required" | "missing_permission" | "origin_not_allowed" | "organisation_suspended" | "not_found" | "unknown_type" | "record_not_found" | "receipt_not_found" | "interaction_not_found" | "method_not_allowed" | "timed_out" | "report_off" | "cursor_too_old" | "body_too_large" | "unsupported_media_type" | "unsupported_encoding" | "expectation_failed" | "idempotency_key_reused" | "too_many_failed_keys" | "too_many_requests" | "headers_too_large" | "internal" | "outcome_unknown" | "database_unavailable" | "schema_behind" | "schema_ahead" | "stalled" | "overloaded" | "shutting_down";
+            code: "malformed_request" | "malformed_json" | "malformed_utf8" | "malformed_encoding" | "nested_too_deeply" | "invalid_request" | "unauthorized" | "https_required" | "missing_permission" | "origin_not_allowed" | "organisation_suspended" | "not_found" | "unknown_type" | "record_not_found" | "receipt_not_found" | "interaction_not_found" | "erasure_not_found" | "method_not_allowed" | "timed_out" | "erasure_not_swept" | "report_off" | "cursor_too_old" | "body_too_large" | "unsupported_media_type" | "unsupported_encoding" | "expectation_failed" | "idempotency_key_reused" | "too_many_failed_keys" | "too_many_requests" | "headers_too_large" | "internal" | "outcome_unknown" | "erasure_not_configured" | "database_unavailable" | "schema_behind" | "schema_ahead" | "stalled" | "overloaded" | "shutting_down";
             /** @description for people: what is wrong, then what to do */
             message: string;
             /** @description with `missing_permission`: the permission that the key lacks */
@@ -2440,7 +2600,7 @@ export interface components {
             /** @description name of the field, parameter or header */
             field: string;
             /** @enum {string} */
-            code: "required" | "wrong_type" | "invalid_format" | "invalid_value" | "invalid_characters" | "too_long" | "out_of_range" | "reference_not_found" | "not_an_object" | "nested_too_deeply" | "record_too_large" | "repeated_field" | "unknown_field" | "unknown_parameter" | "repeated_parameter" | "not_combinable" | "too_many_records" | "too_large";
+            code: "required" | "wrong_type" | "invalid_format" | "invalid_value" | "invalid_characters" | "too_long" | "out_of_range" | "reference_not_found" | "not_an_object" | "nested_too_deeply" | "record_too_large" | "repeated_field" | "erased" | "unknown_field" | "unknown_parameter" | "repeated_parameter" | "not_combinable" | "too_many_records" | "too_large";
             message: string;
         };
     };
@@ -2775,7 +2935,7 @@ export interface components {
         /** @description the `next_cursor` of the previous page */
         RejectionsCursor: string;
         /** @description only those with an error of this code */
-        Code: "required" | "wrong_type" | "invalid_format" | "invalid_value" | "invalid_characters" | "too_long" | "out_of_range" | "reference_not_found" | "not_an_object" | "nested_too_deeply" | "record_too_large" | "repeated_field";
+        Code: "required" | "wrong_type" | "invalid_format" | "invalid_value" | "invalid_characters" | "too_long" | "out_of_range" | "reference_not_found" | "not_an_object" | "nested_too_deeply" | "record_too_large" | "repeated_field" | "erased";
         /** @description only those with an error in this field */
         Field: string;
         /** @description only those of this upload */
@@ -2784,6 +2944,8 @@ export interface components {
         From: string;
         /** @description only those received before this time */
         To: string;
+        /** @description the id of the erasure */
+        ErasureId: string;
     };
     requestBodies: never;
     headers: {
@@ -4573,6 +4735,7 @@ export interface operations {
                      *           "type": "tags",
                      *           "id": "9e3d2c1b-0a98-4f76-9b54-02d1c0b9f807",
                      *           "deleted": false,
+                     *           "erased": false,
                      *           "record": {
                      *             "tag_id": "9e3d2c1b-0a98-4f76-9b54-02d1c0b9f807",
                      *             "name": "vegan",
@@ -5325,6 +5488,260 @@ export interface operations {
             };
             417: components["responses"]["ExpectationFailed"];
             429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    "list-erasures": {
+        parameters: {
+            query?: {
+                /** @description the `next_cursor` of the previous page */
+                cursor?: components["parameters"]["RejectionsCursor"];
+                /** @description erasures per page, default 100 */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErasurePage"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            408: components["responses"]["RequestTimeout"];
+            417: components["responses"]["ExpectationFailed"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    "erase-people": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    customer_ids?: string[];
+                    user_ids?: string[];
+                    /**
+                     * @default anonymise
+                     * @enum {string}
+                     */
+                    mode?: "anonymise" | "delete";
+                };
+            };
+        };
+        responses: {
+            /** @description The erasure, and which of the customers are not stored. Follow it with its `erasure_id`. */
+            202: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Erasure"] & {
+                        unknown_customer_ids: string[];
+                    };
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            408: components["responses"]["RequestTimeout"];
+            413: components["responses"]["ContentTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            417: components["responses"]["ExpectationFailed"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    "get-erasure": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the erasure */
+                erasure_id: components["parameters"]["ErasureId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The erasure. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Erasure"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            408: components["responses"]["RequestTimeout"];
+            417: components["responses"]["ExpectationFailed"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    "get-erasure-certificate": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the erasure */
+                erasure_id: components["parameters"]["ErasureId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The certificate. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErasureCertificate"];
+                    "text/html": string;
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            408: components["responses"]["RequestTimeout"];
+            /** @description The erasure is not swept yet. Code: `erasure_not_swept`. */
+            409: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            417: components["responses"]["ExpectationFailed"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    "lift-suppression": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the erasure */
+                erasure_id: components["parameters"]["ErasureId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description How many ids were suppressed. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        lifted: number;
+                    };
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            408: components["responses"]["RequestTimeout"];
+            /** @description The erasure is not swept yet. Code: `erasure_not_swept`. */
+            409: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            413: components["responses"]["ContentTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            417: components["responses"]["ExpectationFailed"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    "list-erasure-keys": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The public keys. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        keys: {
+                            key_id: string;
+                            public_key: string;
+                        }[];
+                    };
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            408: components["responses"]["RequestTimeout"];
+            417: components["responses"]["ExpectationFailed"];
             431: components["responses"]["HeadersTooLarge"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];

@@ -12,6 +12,7 @@ Commands
   keys            issue, list, rotate and revoke API keys
   tokens          issue, list and revoke tokens of the admin API
   audit           show who did what to organisations, keys and tokens
+  erasures        write the ledger of erased people, for a restore
   plan            estimate the processes, machines and disks for a load
   after-restore   revoke again what was revoked before the database was restored, and open it
   distribute      spread the tables over the workers of a Citus cluster
@@ -69,11 +70,12 @@ intake-server keys revoke <key-id>
 
 rotate issues a successor; the old key works for the grace period, 24h by default. revoke ends a key at once, for one that is
 compromised. Both reach every process within 5 seconds. The key is shown once, when it is issued. Without --scope it may do
-everything; without --expires, a period or a date, it never expires: a successor does not inherit the expiry of the old key.
+everything but erase people; without --expires, a period or a date, it never expires: a successor does not inherit the expiry of the old key.
 list --expiring 30d shows the keys in use that expire within 30 days, --unused those that were never used.
 A key that is part of a web page must be a browser key: it only records interactions, only from pages of its origins, and is
 limited for each visitor. Every visitor can read it.
-Permissions: data:write, data:write:<type>, data:read, interactions:write, interactions:read
+Permissions: data:write, data:write:<type>, data:read, interactions:write, interactions:read, and data:erase, which a key has
+only if it is named
 
   intake-server keys issue --organisation acme
   intake-server keys issue --organisation acme --scope data:write:shops --scope interactions:write
@@ -98,6 +100,12 @@ is refused by every process from then on. Without --expires, a period or a date,
 Shows who did what to organisations, keys and tokens, the newest first, 100 entries by default. The log only grows.
 
   intake-server audit --organisation acme`,
+  erasures: `intake-server erasures
+
+Writes the ledger of erased people, a line of JSON for each hash of an id, to be kept outside the database: a restored database
+is told with it who had been erased.
+
+  intake-server erasures > erasures.ndjson`,
   plan: `intake-server plan --records-per-second <n> --interactions-per-second <n> --organisations <n> --retention <days>
     [--records-per-request <n>] [--costs <file>]
 
@@ -112,15 +120,17 @@ the costs of your own machine, which npm run bench -- costs --save <file> measur
     --records-per-request 10
   intake-server plan --records-per-second 500 --interactions-per-second 200 --organisations 50 --retention 365 \\
     --costs costs.json`,
-  'after-restore': `intake-server after-restore --audit <file>
-intake-server after-restore --revoke-all-keys
+  'after-restore': `intake-server after-restore --audit <file> [--erasures <file>]
+intake-server after-restore --revoke-all-keys [--erasures <file>]
 
 A database that PostgreSQL has restored to an earlier moment gives out no keys: those that were revoked since would work
 again. --audit does again what the audit log of the database before the restore says was done to keys, tokens and
 organisations. If there is no such log, revoke all keys and tokens and issue new ones. Both open the database again.
+--erasures erases again the people who were erased since the restored moment: keys work as soon as serve has hidden them.
 
   intake-server audit --json --limit 10000 > audit.json      (on the old database)
-  intake-server after-restore --audit audit.json             (on the restored one)`,
+  intake-server erasures > erasures.ndjson                   (on the old database)
+  intake-server after-restore --audit audit.json --erasures erasures.ndjson             (on the restored one)`,
   distribute: `intake-server distribute [--shards <n>] [--dry-run]
 
 Spreads the tables over the workers of a Citus cluster, by organisation: all that an organisation has is on one node. Run it as

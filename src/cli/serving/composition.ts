@@ -19,6 +19,7 @@ import { type Stalling, StallWatch } from '../../postgres/health/stall-watch.ts'
 import { createPool, type OwnPool } from '../../postgres/pool.ts';
 import { SharedPool } from '../../postgres/shared-pool.ts';
 import type { StatementEvents } from '../../postgres/timed-statements.ts';
+import { Suppressions } from '../../suppression/suppressions.ts';
 import type { Traces } from '../../traces/traces.ts';
 import { UploadChecker } from '../../uploads/read/upload-checker.ts';
 
@@ -59,11 +60,14 @@ export function createParts(
     (node) => createPool(at(node, ofWriter), () => writer.forgetKnown(), forRequests),
     { detours },
   );
-  const writer = new InteractionWriter(writerPools, (rows) => metrics?.flushed(rows), traces);
+  const suppressions = new Suppressions(config.erasureKeys);
+  const onFlush = (rows: number) => metrics?.flushed(rows);
+  const writer = new InteractionWriter(writerPools, suppressions, onFlush, traces);
   const checker = new UploadChecker();
   const cursors = new SignedCursors(keyPool);
   const keys = new KnownKeys(keyPool, () => {
     writer.forgetKnown();
+    suppressions.forget();
     cursors.forget();
   });
   const pools = new NodePools(pool, owners, (node) => createPool(at(node, config), () => {}, forRequests), {

@@ -5,8 +5,8 @@ import { findOrganisation, type Organisation } from '../../operator/organisation
 import { slugProblem, slugSchema } from '../../operator/rules.ts';
 import type { Pool } from '../../postgres/pool.ts';
 import { type Field, isProblem, optional, perPage, text } from '../../registry/fields.ts';
+import { type BodyField, refuse } from '../operation/body.ts';
 import type { Call } from '../operation/operation.ts';
-import { type BodyField, refuse } from './body.ts';
 
 /** Over HTTP the actor is the token. The request id is in the audit log and in the service's log. */
 export function operatorOf({ requestId, token }: Call): Operator {

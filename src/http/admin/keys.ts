@@ -13,9 +13,9 @@ import {
 } from '../../operator/rules.ts';
 import { dateTime, flag, optional } from '../../registry/fields.ts';
 import { readDateTime, unixMsOf } from '../../registry/times.ts';
+import { type BodyField, bodySchema, readFields, refuse } from '../operation/body.ts';
 import { notFound, onePage } from '../operation/described-answers.ts';
 import type { Call, Operation } from '../operation/operation.ts';
-import { type BodyField, bodySchema, readFields, refuse } from './body.ts';
 import {
   bodyText,
   boolean,

@@ -1,3 +1,5 @@
+// http/admin/: the operations of the admin API.
+
 import type { Operation } from '../operation/operation.ts';
 import { healthOperations } from '../routes/health.ts';
 import { auditOperations } from './audit.ts';

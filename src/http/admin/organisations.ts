@@ -6,9 +6,9 @@ import {
 } from '../../operator/audited-actions.ts';
 import { findOrganisation, listOrganisations } from '../../operator/organisations.ts';
 import { organisationLimits, organisationName, slugProblem, slugSchema } from '../../operator/rules.ts';
+import { type BodyField, bodySchema, readFields, refuse } from '../operation/body.ts';
 import { notFound, onePage, refused } from '../operation/described-answers.ts';
 import type { Call, Operation } from '../operation/operation.ts';
-import { type BodyField, bodySchema, readFields, refuse } from './body.ts';
 import {
   bodyText,
   boolean,

@@ -62,11 +62,11 @@ export async function commitBatch(
       requestId: progress.requestId,
       type,
       start,
-      outcomes: outcomesOf(checked, (row) => stored.outcomes[row] as Outcome),
+      outcomes: outcomesOf(stored.checked, (row) => stored.outcomes[row] as Outcome),
       warnings: checked.warnings,
       interactionIds: stored.interactionIds,
     });
-    const { rejected, writes } = await settleRejections(client, { ...progress, start }, checked, stored);
+    const { rejected, writes } = await settleRejections(client, { ...progress, start }, stored);
     const receipt = { head: headOf(progress), added: additionOf(progress.startedMs, made) };
     return {
       result: { status: made.status, text: receipt.added.answer, counts: made.data.counts },
@@ -82,12 +82,12 @@ export function storeChecked(
   organisationId: string,
   type: UploadType,
   checked: CheckedBatch,
-  { known }: KnownReferences,
+  references: KnownReferences,
   givenIds?: readonly (string | null)[],
 ): Promise<StoredRows> {
   return type === 'interactions'
-    ? storeInteractions(client, organisationId, checked, known, givenIds)
-    : storeRows(client, organisationId, type, checked);
+    ? storeInteractions(client, organisationId, checked, references, givenIds)
+    : storeRows(client, organisationId, type, checked, references.suppressions);
 }
 
 /**
@@ -172,5 +172,6 @@ export function storedOf(
     changed,
     records: data.counts.created,
     newestUpdated: newest === undefined ? null : isoOf(newest),
+    isReceived: true,
   };
 }

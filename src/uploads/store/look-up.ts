@@ -11,14 +11,15 @@ export interface LookedUp {
   readonly manyStored: boolean;
   /** The ids of records of the type that have a rejection. */
   readonly rejectedIds: RejectedIds;
+  readonly suppressionsVersion: number;
 }
 
 /** All of them if they are few. */
 export type RejectedIds = ReadonlySet<string> | 'many';
 
 /**
- * One statement that answers three questions about a batch: which references are missing, whether it looks as if it had
- * been sent before, and which records of its type have a rejection. A row comes back only if the organisation exists.
+ * One statement that answers four questions about a batch: which references are missing, whether it looks as if it had
+ * been sent before, which records of its type have a rejection, and whether people were erased. A row comes back only if the organisation exists.
  * Looking up every id of a batch here would cost new records a third of their rate, because PostgreSQL looks again as
  * it inserts.
  */
@@ -38,7 +39,8 @@ const statement = perType((type) => {
       (select string_agg(r.record_id::text, ',') from (
          select r.record_id from rejections r
          where r.organisation_id = $1 and r.type = '${type}' and r.record_id is not null
-         limit ${limits.fewRejectionsMax + 1}) as r) as rejected
+         limit ${limits.fewRejectionsMax + 1}) as r) as rejected,
+      o.suppressions_version
       from tenants o where o.organisation_id = $1`,
   };
 });
@@ -58,6 +60,7 @@ export async function lookUp(
     manyStored: row.many_stored === true,
     // The statement asks for one more than the maximum.
     rejectedIds: rejectedIds.size > limits.fewRejectionsMax ? 'many' : rejectedIds,
+    suppressionsVersion: row.suppressions_version as number,
   };
 }
 

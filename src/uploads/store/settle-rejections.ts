@@ -23,6 +23,7 @@ import {
 import { noteUnsettled, settleBatchesOf } from '../../rejections/unsettled-batches.ts';
 import type { Outcome } from '../answer/outcome.ts';
 import type { CheckedBatch } from '../read/batch-builder.ts';
+import { isOfErased } from './leave-out-erased.ts';
 import { idOfRow, type StoredRows } from './store-batch.ts';
 
 interface Where {
@@ -46,12 +47,8 @@ export interface Settled {
  * Removes the rejections of records that are stored now, or leaves that for later if the type has many, and keeps the failed
  * records of a batch as rejections, each in place of its earlier one. A rejection of a newer version always stays.
  */
-export async function settleRejections(
-  client: Client,
-  where: Where,
-  checked: CheckedBatch,
-  stored: StoredRows,
-): Promise<Settled> {
+export async function settleRejections(client: Client, where: Where, stored: StoredRows): Promise<Settled> {
+  const { checked } = stored;
   const { organisationId, type } = where;
   const rejected = new Map<string, number>();
   const failedIds = idsThatFailed(checked, stored.outcomes);
@@ -61,7 +58,7 @@ export async function settleRejections(
   await deleteSettled(client, organisationId, earlier, rejected);
   const kept = new Set(earlier.filter(({ is_settled }) => !is_settled).map(({ record_id }) => record_id));
   const failures = openFailures(type, checked, stored.outcomes)
-    .filter(({ isRow }) => isRow || !where.isFromBrowser)
+    .filter(({ isRow, problems }) => (isRow || !where.isFromBrowser) && !isOfErased({ problems }))
     .filter(({ id }) => id === null || !kept.has(id));
   if (failures.length > 0) await keep(client, where, checked, failures, rejected);
   return { rejected, writes: leaveForLater(where, checked, stored, failedIds) };

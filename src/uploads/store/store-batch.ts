@@ -11,10 +11,12 @@ import { beginAgainUnless } from '../../postgres/transactions.ts';
 import { perType, type ResourceType, referenceNotFound } from '../../registry/resources.ts';
 import { sentReferencesOf, type UploadType } from '../../registry/upload-types.ts';
 import type { FieldProblem } from '../../registry/validate.ts';
+import type { Suppressions } from '../../suppression/suppressions.ts';
 import { created, failed, type Outcome, stale, unchanged, updated } from '../answer/outcome.ts';
 import type { CheckedBatch } from '../read/batch-builder.ts';
 import { type Compared, compare } from './compare.ts';
 import { insertNew } from './insert-new.ts';
+import { hasPeople, leaveOutErased } from './leave-out-erased.ts';
 import { lookUp, type RejectedIds } from './look-up.ts';
 import { lockStored, replaceLocked, updateStored } from './update-stored.ts';
 import { Versions } from './versions.ts';
@@ -39,6 +41,8 @@ export interface StoredRows {
   /** The ids of those that were created or changed. */
   readonly changed: ChangedIds;
   readonly rejectedIds: RejectedIds;
+  /** The batch without what identifies erased people. */
+  readonly checked: CheckedBatch;
   /** The id of each interaction of the batch by its index, null for a failed one; undefined for records. */
   readonly interactionIds?: readonly (string | null)[];
 }
@@ -52,12 +56,18 @@ export async function storeRows(
   client: Client,
   organisationId: string,
   type: ResourceType,
-  { rows, sample, referenced, hasRepeatedIds }: CheckedBatch,
+  sent: CheckedBatch,
+  suppressions: Suppressions,
 ): Promise<StoredRows> {
-  const looked = await lookUp(client, organisationId, type, sample, referenced);
-  const { missing, manyStored, rejectedIds } = looked;
+  const looked = await lookUp(client, organisationId, type, sent.sample, sent.referenced);
+  const { missing, manyStored, rejectedIds, suppressionsVersion } = looked;
+  const version = hasPeople(type) ? suppressionsVersion : 0;
+  const check = await suppressions.check(client, organisationId, version);
+  const { checked, erased } = await leaveOutErased(type, sent, check);
+  const { rows, hasRepeatedIds } = checked;
   const outcomes: Outcome[] = new Array(rows.count);
   failMissing(type, rows, missing, outcomes);
+  for (const [row, outcome] of erased) outcomes[row] = outcome;
   const good = allRows(rows.count).filter((row) => outcomes[row] === undefined);
   if (good.length > 0) {
     const target = { client, organisationId, type };
@@ -67,7 +77,7 @@ export async function storeRows(
       : await storeDistinct(target, picked, manyStored);
     for (const [position, row] of good.entries()) outcomes[row] = stored[position] as Outcome;
   }
-  return { outcomes, changed: changedAmong(rows, outcomes), rejectedIds };
+  return { outcomes, changed: changedAmong(rows, outcomes), rejectedIds, checked };
 }
 
 function changedAmong({ count, arrays }: EncodedRows, outcomes: readonly Outcome[]): ChangedIds {

@@ -6,13 +6,16 @@ import { ArrayWriter, viewOf } from '../../postgres/binary/array-writer.ts';
 import { pickRows, uuidsOf } from '../../postgres/binary/encoded-rows.ts';
 import type { Client } from '../../postgres/pool.ts';
 import { uuidV7Words } from '../../registry/uuid-v7.ts';
+import type { Suppressions } from '../../suppression/suppressions.ts';
 import { created, type Outcome } from '../answer/outcome.ts';
 import type { CheckedBatch } from '../read/batch-builder.ts';
+import { leaveOutErased } from './leave-out-erased.ts';
 import { failMissing, type StoredRows } from './store-batch.ts';
 
-/** The cache of ids that interactions may refer to. */
+/** The cache of ids that interactions may refer to, and the people who may not come back. */
 export interface KnownReferences {
   readonly known: KnownIds;
+  readonly suppressions: Suppressions;
   forgetKnown(): void;
 }
 
@@ -23,11 +26,11 @@ export interface KnownReferences {
 export async function storeInteractions(
   client: Client,
   organisationId: string,
-  checked: CheckedBatch,
-  known: KnownIds,
+  sent: CheckedBatch,
+  references: KnownReferences,
   givenIds: readonly (string | null)[] = [],
 ): Promise<StoredRows> {
-  const outcomes = await checkInteractions(client, organisationId, checked, known);
+  const { outcomes, checked } = await checkInteractions(client, organisationId, sent, references);
   const good = [...outcomes.keys()].filter((row) => outcomes[row] === created);
   const ids = idsFor(good.map((row) => givenIds[checked.indices[row] as number] ?? null));
   if (good.length > 0) {
@@ -38,20 +41,32 @@ export async function storeInteractions(
   const stored = uuidsOf(ids, good.length);
   for (const [at, row] of good.entries())
     interactionIds[checked.indices[row] as number] = stored[at] as string;
-  return { outcomes, changed: { count: good.length, ids }, rejectedIds: new Set(), interactionIds };
+  return { outcomes, changed: { count: good.length, ids }, rejectedIds: new Set(), checked, interactionIds };
 }
 
-/** The outcome of each row, by its references. */
+/** The outcome of each row, by its references and its person, and the batch without what identifies erased people. */
 export async function checkInteractions(
   client: Client,
   organisationId: string,
-  { rows, referenced }: CheckedBatch,
-  known: KnownIds,
-): Promise<Outcome[]> {
+  sent: CheckedBatch,
+  references: KnownReferences,
+): Promise<{ readonly outcomes: Outcome[]; readonly checked: CheckedBatch }> {
+  const { rows, referenced } = sent;
   const outcomes: Outcome[] = new Array(rows.count).fill(created);
-  if (rows.count === 0) return outcomes;
-  failMissing('interactions', rows, await missingAmong(client, organisationId, referenced, known), outcomes);
-  return outcomes;
+  const { known, suppressions } = references;
+  // Sent together, and looked up again if people were erased: a customer who is known to be stored may be gone.
+  const [check, found] = await Promise.all([
+    suppressions.checkNow(client, organisationId),
+    missingAmong(client, organisationId, referenced, known),
+  ]);
+  const isCurrent = references.known === known;
+  const missing = isCurrent
+    ? found
+    : await missingAmong(client, organisationId, referenced, references.known);
+  const { checked, erased } = await leaveOutErased('interactions', sent, check);
+  failMissing('interactions', rows, missing, outcomes);
+  for (const [row, outcome] of erased) outcomes[row] = outcome;
+  return { outcomes, checked };
 }
 
 /**

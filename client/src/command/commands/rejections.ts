@@ -2,8 +2,8 @@ import type { Intake, RejectionFilters } from '../../index.ts';
 import { type Command, countOf, textOf, UsageError, type Values } from '../options/command.ts';
 import { typeOf } from '../options/file-options.ts';
 import { connect } from '../options/settings.ts';
-import { readFirstLine } from '../terminal/read-first-line.ts';
-import { grouped, print, printJson, printJsonLine, printTable, prompt, say } from '../terminal/terminal.ts';
+import { confirm } from '../terminal/confirm.ts';
+import { grouped, print, printJson, printJsonLine, printTable, say } from '../terminal/terminal.ts';
 
 export const rejections: Command = {
   summary: 'list, summarise, replay or discard the failed records that the service keeps',
@@ -120,12 +120,12 @@ const actions: Record<string, Action> = {
   async discard(intake, filters, values) {
     const hasFilter = Object.values(filters).some((value) => value !== undefined);
     const what = hasFilter ? 'the rejections that match' : 'all rejections';
-    if (!values.yes) {
-      if (!process.stdin.isTTY)
-        throw new UsageError(`This removes ${what}, and there is no other copy. Add --yes to do it.`);
-      prompt(`Remove ${what}? There is no other copy. Type yes: `);
-      if ((await readFirstLine()) !== 'yes') throw new UsageError('Nothing was removed.');
-    }
+    if (!values.yes)
+      await confirm({
+        question: `Remove ${what}? There is no other copy.`,
+        withoutTerminal: `This removes ${what}, and there is no other copy.`,
+        declined: 'Nothing was removed.',
+      });
     const { discarded } = await intake.rejections.discard(filters);
     if (values.json) await printJson({ discarded });
     else await print(`${grouped(discarded)} removed.`);

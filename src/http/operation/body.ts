@@ -1,9 +1,7 @@
-// http/admin/: the operations of the admin API.
-
 import { type Detail, invalidRequest, RequestError } from '../../errors.ts';
 import { parseBody } from '../../json/parse-body.ts';
 import { shownName } from '../../registry/warnings.ts';
-import type { JsonSchema } from '../operation/operation.ts';
+import type { JsonSchema } from './operation.ts';
 
 /** A field of a body: its published schema and the function that reads its value. */
 export interface BodyField<T = unknown> {

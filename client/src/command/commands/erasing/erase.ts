@@ -1,0 +1,210 @@
+import {
+  type Erasure,
+  type Intake,
+  IntakeError,
+  type People,
+  type RequestedErasure,
+} from '../../../index.ts';
+import { limits } from '../../../limits.ts';
+import { wait } from '../../../wait.ts';
+import { type Command, countOf, textOf, UsageError, type Values } from '../../options/command.ts';
+import { connect } from '../../options/settings.ts';
+import { confirm } from '../../terminal/confirm.ts';
+import { interruption } from '../../terminal/interruption.ts';
+import { duration } from '../../terminal/progress.ts';
+import {
+  drawLine,
+  grouped,
+  print,
+  printJsonLine,
+  printTable,
+  printTitle,
+  say,
+} from '../../terminal/terminal.ts';
+import { rowsOf } from './erasures.ts';
+import { readIds } from './read-ids.ts';
+
+const pollMs = 2_000;
+/** How often a log gets a line. */
+const logLineMs = 60_000;
+const waitMinutes = 60;
+const unknownShownMax = 20;
+
+export const erase: Command = {
+  summary: 'erase customers, or users that interactions name',
+  help: `Usage: intake erase [<id>...] [--file <file>] [options]
+
+Erases customers by their ids. As soon as the service has answered, nobody can read anything of them, and records that name
+them are refused. It then sweeps its tables; the command waits for that. Their transactions and interactions stay without
+them, unless you add --delete. Needs a key with the permission data:erase. This cannot be undone.
+
+Ids that you type stay in the history of your shell: a file is better. Messages name no id. Only on a terminal the command
+lists the ids that are not stored.
+
+Options:
+  --file <file>        takes ids from a file, one a line; - is standard input, and needs --yes
+  --users              the ids are those of users that interactions name in user_id, not of customers
+  --delete             deletes transactions and interactions too
+  --yes                does not ask
+  --no-wait            does not wait for the sweep
+  --timeout <minutes>  how long to wait for it, default ${waitMinutes}
+  --json               a line of JSON for each erasure
+
+Examples:
+  intake erase --file people.txt
+  intake erase --file visitors.txt --users --delete
+  psql -Atc 'select customer_id from leavers' | intake erase --file - --yes --no-wait --json
+
+Exit code: 0, 1 if it was not swept in time. The sweep goes on, and intake erasures shows how far it is.`,
+  options: {
+    file: { type: 'string' },
+    users: { type: 'boolean' },
+    delete: { type: 'boolean' },
+    yes: { type: 'boolean' },
+    'no-wait': { type: 'boolean' },
+    timeout: { type: 'string' },
+    json: { type: 'boolean' },
+  },
+  async run(values, args) {
+    const file = textOf(values, 'file');
+    const endMs = performance.now() + countOf(values, 'timeout', waitMinutes) * 60_000;
+    if (file === '-' && !values.yes)
+      throw new UsageError('The ids come from standard input, where nobody can answer. Add --yes.');
+    const ids = await readIds(args, file, values.users === true);
+    if (ids.length === 0) throw new UsageError('There are no ids. See intake erase --help.');
+    const intake = await connect();
+    if (!values.yes) await confirm(confirmationOf(ids.length, values));
+    const signal = interruption();
+    const requested = await request(intake, ids, values, signal);
+    const erased = values['no-wait'] ? requested : await untilSwept(intake, requested, endMs, signal);
+    await report(erased, requested, values);
+    if (values['no-wait'] || erased.every(isSwept)) return 0;
+    say('It is not swept yet, and goes on without this command. See how far it is with intake erasures.');
+    return 1;
+  },
+};
+
+function peopleOf(count: number, { users }: Values): string {
+  return `${grouped(count)} ${users ? 'user' : 'customer'}${count === 1 ? '' : 's'}`;
+}
+
+function confirmationOf(count: number, values: Values) {
+  const what = peopleOf(count, values);
+  const kept = values.delete
+    ? 'Transactions and interactions of theirs are deleted too.'
+    : 'Transactions and interactions of theirs stay without them.';
+  return {
+    question: `Erase ${what}? ${kept} This cannot be undone.`,
+    withoutTerminal: `This erases ${what}, and cannot be undone.`,
+    declined: 'Nothing was erased.',
+  };
+}
+
+/** One request at a time, so that the ids of erasures are on the screen if a later one fails. */
+async function request(
+  intake: Intake,
+  ids: readonly string[],
+  values: Values,
+  signal: AbortSignal,
+): Promise<RequestedErasure[]> {
+  const mode = values.delete ? 'delete' : 'anonymise';
+  const requested: RequestedErasure[] = [];
+  for (let at = 0; at < ids.length; at += limits.idsPerErasureMax) {
+    const part = ids.slice(at, at + limits.idsPerErasureMax);
+    const people: People = values.users ? { userIds: part, mode } : { customerIds: part, mode };
+    for (const erasure of await intake.erase(people, { signal })) {
+      requested.push(erasure);
+      say(`Erasure ${erasure.erasure_id} of ${peopleOf(part.length, values)} has begun.`);
+    }
+  }
+  return requested;
+}
+
+function isSwept({ state }: Erasure): boolean {
+  return state === 'swept' || state === 'done';
+}
+
+/** The erasures as they are when all are swept, or the time is up. A sweep takes them in this order. */
+async function untilSwept(
+  intake: Intake,
+  requested: readonly Erasure[],
+  endMs: number,
+  signal: AbortSignal,
+): Promise<Erasure[]> {
+  const erasures = [...requested];
+  const progress = new SweepProgress();
+  try {
+    for (const [at, { erasure_id }] of requested.entries())
+      for (;;) {
+        const erasure = await intake.erasures.get(erasure_id, { signal });
+        erasures[at] = erasure;
+        progress.show(erasures);
+        if (isSwept(erasure)) break;
+        if (performance.now() + pollMs > endMs) return erasures;
+        await wait(pollMs, signal);
+      }
+    return erasures;
+  } catch (error) {
+    progress.clear();
+    if (signal.aborted || error instanceof IntakeError)
+      say('The erasure goes on without this command. See how far it is with intake erasures.');
+    throw error;
+  } finally {
+    progress.clear();
+  }
+}
+
+/** On a terminal one line that is redrawn; in a log a line every minute. */
+class SweepProgress {
+  readonly #startedMs = performance.now();
+  #shownMs = this.#startedMs;
+  #isDrawn = false;
+
+  show(erasures: readonly Erasure[]): void {
+    const nowMs = performance.now();
+    const swept = `${grouped(erasures.filter(isSwept).length)} of ${grouped(erasures.length)} swept`;
+    const rows = erasures.reduce((sum, erasure) => sum + rowsOf(erasure), 0);
+    const line = `${swept}, rows changed or deleted: ${grouped(rows)}, ${duration((nowMs - this.#startedMs) / 1000)}`;
+    if (process.stderr.isTTY) {
+      drawLine(line);
+      this.#isDrawn = true;
+    } else if (nowMs - this.#shownMs >= logLineMs) {
+      this.#shownMs = nowMs;
+      say(line);
+    }
+  }
+
+  clear(): void {
+    if (this.#isDrawn) drawLine();
+    this.#isDrawn = false;
+  }
+}
+
+async function report(
+  erasures: readonly Erasure[],
+  requested: readonly RequestedErasure[],
+  values: Values,
+): Promise<void> {
+  const unknownIds = requested.map((one) => one.unknown_customer_ids);
+  if (values.json) {
+    for (const [at, erasure] of erasures.entries()) {
+      const { unknown_customer_ids: _, ...rest } = erasure as RequestedErasure;
+      await printJsonLine({ ...rest, unknown_customers: unknownIds[at]?.length });
+    }
+    return;
+  }
+  const rows = erasures.map((erasure, at) => [
+    erasure.erasure_id,
+    erasure.people,
+    // The service knows users only by their interactions, and does not count them.
+    values.users ? '' : (unknownIds[at]?.length ?? 0),
+    rowsOf(erasure),
+    erasure.state,
+  ]);
+  await printTable(['Erasure', 'Ids', 'Unknown', 'Rows', 'State'], rows);
+  const unknown = unknownIds.flat();
+  if (!process.stdout.isTTY || unknown.length === 0) return;
+  await printTitle('Customers that are not stored');
+  await print(...unknown.slice(0, unknownShownMax));
+  if (unknown.length > unknownShownMax) await print(`and ${grouped(unknown.length - unknownShownMax)} more`);
+}

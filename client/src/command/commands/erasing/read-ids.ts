@@ -1,0 +1,65 @@
+import { readFile } from 'node:fs/promises';
+import { buffer } from 'node:stream/consumers';
+import { isCustomerId, isUserId } from '../../../erasure-requests.ts';
+import { FileError, withPath } from '../../../files/file-error.ts';
+import { UsageError } from '../../options/command.ts';
+
+const problemsShownMax = 20;
+
+interface Given {
+  readonly id: string;
+  /** Argument or line, counted from 1. */
+  readonly place: string;
+}
+
+/**
+ * The ids of the arguments and of the file, each once; `-` is standard input. Messages name the line of a wrong id and not the
+ * id, because standard error often ends up in a log.
+ */
+export async function readIds(
+  args: readonly string[],
+  file: string | undefined,
+  isOfUsers: boolean,
+): Promise<string[]> {
+  const given: Given[] = args.map((id, at) => ({ id, place: `Argument ${at + 1}` }));
+  if (file !== undefined) given.push(...(await linesOf(file)));
+  const problems = given.flatMap(({ id, place }) => {
+    const problem = isOfUsers ? problemOfUser(id) : isCustomerId(id) ? undefined : 'is not a UUID.';
+    return problem === undefined ? [] : `${place} ${problem}`;
+  });
+  if (problems.length > 0) {
+    const more = problems.length - problemsShownMax;
+    throw new UsageError(
+      'Nothing was erased, because some ids are wrong.',
+      ...problems.slice(0, problemsShownMax).map((each) => `  ${each}`),
+      ...(more > 0 ? [`  and ${more} more`] : []),
+    );
+  }
+  return [...new Set(given.map(({ id }) => id))];
+}
+
+/** A space at an end is more likely a slip than part of the id, and would erase nobody without a word. */
+function problemOfUser(id: string): string | undefined {
+  if (id !== id.trim()) return 'begins or ends with a space.';
+  return isUserId(id) ? undefined : 'is longer than the id of a user can be.';
+}
+
+async function linesOf(file: string): Promise<Given[]> {
+  const lines = (await textOf(file)).split(/\r?\n/);
+  return lines.flatMap((id, at) => (id.trim() === '' ? [] : { id, place: `Line ${at + 1}` }));
+}
+
+async function textOf(file: string): Promise<string> {
+  try {
+    const bytes = await (file === '-' ? buffer(process.stdin) : readFile(file));
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    if (code === 'ENOENT') throw withPath(file, new FileError('There is no such file.'));
+    const isText = code !== 'ERR_ENCODING_INVALID_ENCODED_DATA';
+    throw withPath(
+      file,
+      new FileError(isText ? `${message}.` : 'It is not UTF-8. Save it as UTF-8, one id per line.'),
+    );
+  }
+}

@@ -1,0 +1,261 @@
+// @module-tag full
+
+import { execFile } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { Client } from 'pg';
+import { afterAll, beforeAll, beforeEach, expect, it, onTestFinished, vi } from 'vitest';
+import { type BuiltServer, startBuiltServer } from '../../test/support/built-server.ts';
+import { many } from '../../test/support/new-records.ts';
+import { Intake } from '../src/index.ts';
+import { json, startHostileServer } from './support/hostile-server.ts';
+import { hasTerminal, runInTerminal } from './support/run-in-terminal.ts';
+import { feedIntake, mainFile, type Place, runIntake, startIntake } from './support/run-intake.ts';
+
+// A command takes a second to start on a small machine, and one waits for a minute.
+vi.setConfig({ testTimeout: 240_000 });
+
+let server: BuiltServer;
+let intake: Intake;
+let place: Place;
+let made = 0;
+
+beforeAll(async () => {
+  server = await startBuiltServer({ ERASURE_KEYS: 'a key of 32 characters or more for tests' });
+});
+afterAll(() => server?.stop());
+
+beforeEach(async () => {
+  const permissions = ['data:write', 'data:read', 'interactions:write', 'interactions:read', 'data:erase'];
+  const key = await server.createKey(`erase-command-${++made}`, ...permissions);
+  intake = new Intake({ url: server.url, key });
+  const cwd = mkdtempSync(join(tmpdir(), 'intake-erase-'));
+  place = { cwd, env: { INTAKE_URL: server.url, INTAKE_KEY: key, XDG_CONFIG_HOME: cwd, NO_COLOR: '1' } };
+  return () => rmSync(cwd, { recursive: true });
+});
+
+const put = (name: string, text: string | Buffer) => writeFileSync(join(place.cwd, name), text);
+
+async function storeCustomers(count: number): Promise<string[]> {
+  const customers = many(count, () => ({
+    customer_id: randomUUID(),
+    user_id: randomUUID(),
+    region: 'GB',
+  }));
+  await intake.upload('customers', customers).finish();
+  return customers.map(({ customer_id }) => customer_id);
+}
+
+async function storedCustomers(): Promise<number> {
+  let count = 0;
+  for await (const _ of intake.data.list('customers')) count++;
+  return count;
+}
+
+async function listed() {
+  const all = [];
+  for await (const one of intake.erasures.list()) all.push(one);
+  return all;
+}
+
+it('erases the customers of a file, waits for the sweep, and writes no id of theirs', async () => {
+  const ids = await storeCustomers(3);
+  const stranger = randomUUID();
+  put('people.txt', `\ufeff${ids[0]}\r\n${ids[1]?.toUpperCase()}\r\n\r\n${stranger}\r\n${stranger}`);
+  const { exitCode, stdout, stderr } = await runIntake(place, 'erase', '--file', 'people.txt', '--yes');
+  const [erasure] = await listed();
+  expect({ exitCode, stderr }).toEqual({
+    exitCode: 0,
+    stderr: `Erasure ${erasure?.erasure_id} of 3 customers has begun.\n`,
+  });
+  expect(stdout.split('\n').map((line) => line.split(/ {2,}/))).toEqual([
+    ['Erasure', 'Ids', 'Unknown', 'Rows', 'State'],
+    [erasure?.erasure_id, '3', '1', '2', 'swept'],
+    [''],
+  ]);
+  for (const id of [...ids, stranger]) expect(stdout + stderr).not.toContain(id);
+  expect(erasure).toMatchObject({ mode: 'anonymise', state: 'swept' });
+  expect(await storedCustomers()).toBe(1);
+});
+
+it('takes arguments and standard input, users and --delete; JSON is a line for each erasure', async () => {
+  const [customer = ''] = await storeCustomers(1);
+  const typed = await runIntake(place, 'erase', customer, '--delete', '--yes', '--json');
+  expect({ ...typed, stdout: JSON.parse(typed.stdout) }).toMatchObject({
+    exitCode: 0,
+    stdout: { mode: 'delete', state: 'swept', people: 1, known: 1, unknown_customers: 0 },
+  });
+  const users = many(5_001, (at) => `visitor ${at}`).join('\n');
+  const args = ['erase', '--users', '--file', '-', '--yes', '--no-wait', '--json'];
+  const { exitCode, stdout, stderr } = await feedIntake(place, users, ...args);
+  const lines = stdout.trim().split('\n');
+  expect(exitCode).toBe(0);
+  expect(lines.map((line) => JSON.parse(line).people)).toEqual([5_000, 1]);
+  expect(stderr).toMatch(/^Erasure \S+ of 5,000 users has begun\.\nErasure \S+ of 1 user has begun\.\n$/);
+  expect(stdout + stderr).not.toContain('visitor');
+  const table = await feedIntake(place, 'visitor 0', ...args.slice(0, -1));
+  expect(table.stdout.split('\n')[1]).toMatch(/^\S+ +1 +0 +pending$/);
+});
+
+it('lists erasures, shows one, and lifts its suppression', async () => {
+  expect((await runIntake(place, 'erasures')).stdout).toBe('There are no erasures.\n');
+  const ids = await storeCustomers(2);
+  for (const id of ids) await runIntake(place, 'erase', id, '--yes');
+  const [newest, oldest] = await listed();
+  const { stdout } = await runIntake(place, 'erasures');
+  expect(stdout.split('\n').map((line) => line.split(/ {2,}/))).toEqual([
+    ['Requested', 'Mode', 'State', 'Ids', 'Known', 'Rows', 'Erasure'],
+    [newest?.requested, 'anonymise', 'swept', '1', '1', '1', newest?.erasure_id],
+    [oldest?.requested, 'anonymise', 'swept', '1', '1', '1', oldest?.erasure_id],
+    [''],
+  ]);
+  const one = await runIntake(place, 'erasures', '--limit', '1', '--json');
+  expect(JSON.parse(one.stdout)).toEqual(newest);
+  const id = oldest?.erasure_id ?? '';
+  expect(JSON.parse((await runIntake(place, 'erasures', 'show', id)).stdout)).toEqual(oldest);
+  expect((await runIntake(place, 'erasures', 'lift', id)).stderr).toBe(
+    'Error: This lets erased people come back. Add --yes to do it.\n',
+  );
+  // The customer and its user.
+  expect((await runIntake(place, 'erasures', 'lift', id, '--yes')).stdout).toBe(
+    '2 ids are accepted again.\n',
+  );
+  expect((await runIntake(place, 'erasures', 'lift', id, '--yes', '--json')).stdout).toBe('{"lifted":0}\n');
+  for (const args of [['show'], ['list', id], ['remove', id], ['lift', id, id]])
+    expect((await runIntake(place, 'erasures', ...args)).stderr).toContain(
+      'Error: Say list, or show or lift and the id of an erasure.',
+    );
+  const away = { ...place, env: { ...place.env, INTAKE_URL: 'http://127.0.0.1:9' } };
+  expect((await runIntake(away, 'erasures', 'show', ids[0] ?? '')).stderr).toBe(
+    'Error: That is not the id of an erasure. See intake erasures.\n',
+  );
+});
+
+it('a wrong line erases nobody, and is named by its number', async () => {
+  const [id = ''] = await storeCustomers(1);
+  const said = async (...args: string[]) => {
+    const { exitCode, stdout, stderr } = await runIntake(place, 'erase', ...args, '--yes');
+    expect({ exitCode, stdout }).toEqual({ exitCode: 2, stdout: '' });
+    return stderr;
+  };
+  put('people.csv', `customer_id\n${id}\njane@example.com\n`);
+  expect(await said('--file', 'people.csv', id, 'jane')).toBe(
+    [
+      'Error: Nothing was erased, because some ids are wrong.',
+      '  Argument 2 is not a UUID.',
+      '  Line 1 is not a UUID.',
+      '  Line 3 is not a UUID.\n',
+    ].join('\n'),
+  );
+  put('users.txt', `visitor-1 \n${'x'.repeat(256)}\n`);
+  expect(await said('--file', 'users.txt', '--users')).toContain(
+    '  Line 1 begins or ends with a space.\n  Line 2 is longer than the id of a user can be.\n',
+  );
+  put('latin.txt', Buffer.from('Ren\xe9e', 'latin1'));
+  expect(await said('--file', 'latin.txt', '--users')).toContain('latin.txt: It is not UTF-8.');
+  put('many.txt', 'x\n'.repeat(30));
+  expect(await said('--file', 'many.txt')).toMatch(/ {2}Line 20 is not a UUID\.\n {2}and 10 more\n$/);
+  put('empty.txt', '\n');
+  expect(await said('--file', 'empty.txt')).toContain('Error: There are no ids.');
+  expect(await said('--file', 'missing.txt')).toBe('Error: missing.txt: There is no such file.\n');
+  expect(await listed()).toEqual([]);
+});
+
+it('asks first, and lists unknown ids, on a terminal alone', async () => {
+  const [id = ''] = await storeCustomers(1);
+  expect((await runIntake(place, 'erase', id)).stderr).toBe(
+    'Error: This erases 1 customer, and cannot be undone. Add --yes to do it.\n',
+  );
+  expect((await feedIntake(place, id, 'erase', '--file', '-')).stderr).toContain('Add --yes.');
+  if (!hasTerminal) return console.info('there is no script: the terminal was not tried');
+  const declined = await runInTerminal({ ...place, input: 'y\n' }, 'erase', id, '--delete');
+  expect(declined.replaceAll(/\s+/g, ' ')).toContain(
+    'Erase 1 customer? Transactions and interactions of theirs are deleted too. This cannot be undone. Type yes:',
+  );
+  expect(declined).toContain('Nothing was erased.');
+  expect(await listed()).toEqual([]);
+  const stranger = randomUUID();
+  const shown = await runInTerminal({ ...place, input: 'yes\n' }, 'erase', id, stranger);
+  expect(shown).toContain('0 of 1 swept, rows changed or deleted: 0');
+  expect(shown).toContain(`Customers that are not stored\r\n${stranger}`);
+  expect(await storedCustomers()).toBe(0);
+});
+
+it('what is not swept in time, or interrupted, goes on without the command', async () => {
+  const ids = await storeCustomers(2);
+  // An open transaction holds the sweep back.
+  const other = new Client({ connectionString: server.databaseUrl });
+  await other.connect();
+  onTestFinished(() => other.end());
+  await other.query('begin');
+  await other.query('select 1');
+  const late = runIntake(place, 'erase', ids[0] ?? '', '--yes', '--timeout', '1');
+  const stopped = startIntake(place, 'erase', ids[1] ?? '', '--yes');
+  const begun = new Promise((resolve) => stopped.stderr?.once('data', resolve));
+  await expect.poll(async () => (await listed()).length).toBe(2);
+  await begun;
+  stopped.kill('SIGINT');
+  const goesOn = 'The erasure goes on without this command. See how far it is with intake erasures.';
+  const { exitCode, stderr } = await stopped.ended;
+  expect({ exitCode, stderr }).toMatchObject({ exitCode: 2 });
+  expect(stderr).toContain(`${goesOn}\nError: Interrupted.\n`);
+  const { exitCode: lateCode, stdout, stderr: lateError } = await late;
+  expect(lateCode).toBe(1);
+  expect(stdout).toMatch(/ running\n$/);
+  expect(lateError).toContain('It is not swept yet, and goes on without this command.');
+  await other.query('rollback');
+  await expect.poll(async () => (await listed()).map(({ state }) => state)).toEqual(['swept', 'swept']);
+});
+
+it('says what the operator has to do if the service cannot erase', async () => {
+  const error = { error: 'Not Implemented', code: 'erasure_not_configured', message: 'Ask the operator.' };
+  const away = await startHostileServer(json(501, error));
+  onTestFinished(away.close);
+  const there = { ...place, env: { ...place.env, INTAKE_URL: away.url } };
+  const { exitCode, stderr } = await runIntake(there, 'erase', randomUUID(), '--yes');
+  expect({ exitCode, stderr }).toEqual({ exitCode: 2, stderr: 'Error: Ask the operator.\n' });
+});
+
+it('the examples of docs/privacy.md do what the page says', async () => {
+  const root = fileURLToPath(new URL('../..', import.meta.url));
+  const page = readFileSync(join(root, 'docs/privacy.md'), 'utf8');
+  const blocks = [...page.matchAll(/^```(\w+)\n(.*?)^```$/gms)].map(([, kind, text = '']) => ({
+    kind,
+    text,
+  }));
+  const [request = '', command = '', lift = ''] = blocks
+    .filter(({ kind }) => kind === 'sh')
+    .map(({ text }) => text);
+  const [program = ''] = blocks.filter(({ kind }) => kind === 'js').map(({ text }) => text);
+  const [answer = '', lifted = ''] = blocks.filter(({ kind }) => kind === 'json').map(({ text }) => text);
+  mkdirSync(join(place.cwd, 'node_modules'));
+  symlinkSync(join(root, 'client'), join(place.cwd, 'node_modules/intake-client'));
+  put('erase.mjs', program);
+  const env = { ...place.env, PATH: process.env.PATH ?? '' };
+  const run = async (text: string) => {
+    const script = `intake() { '${process.execPath}' '${mainFile}' "$@"; }\n${text}`;
+    return (await promisify(execFile)('bash', ['-euc', script], { cwd: place.cwd, env })).stdout;
+  };
+  const customer = {
+    customer_id: 'c1d6a7f0-3b52-4e8f-9a64-0d2f5b7e8a11',
+    user_id: randomUUID(),
+    region: 'GB',
+  };
+  await intake.upload('customers', [customer]).finish();
+
+  const answered = JSON.parse(await run(request));
+  const shown = JSON.parse(answer);
+  expect(Object.keys(answered)).toEqual(Object.keys(shown));
+  const { erasure_id, requested, key_id, ...same } = shown;
+  expect(answered).toMatchObject(same);
+  await expect.poll(async () => (await listed())[0]?.state).toBe('swept');
+  expect(JSON.parse(await run(lift))).toEqual(JSON.parse(lifted));
+
+  await intake.upload('customers', [customer]).finish();
+  expect(await run(`'${process.execPath}' erase.mjs`)).toMatch(/^\S{36} 0\n(pending|running|swept)\n$/);
+  expect(await run(command)).toMatch(/ swept\n(.|\n)*Requested(.|\n)* anonymise {2}swept /);
+});

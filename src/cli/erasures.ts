@@ -1,0 +1,15 @@
+import { once } from 'node:events';
+import { readLedger } from '../operator/erasure-ledger.ts';
+import { refuseArguments } from './arguments/help.ts';
+import { withPool } from './database/with-pool.ts';
+
+/** Writes the ledger of erased people, a line for each hash: what a restored database has to be told. */
+export async function run(args: string[]): Promise<void> {
+  refuseArguments('erasures', args);
+  await withPool(async (pool) => {
+    for await (const entries of readLedger(pool)) {
+      const lines = entries.map((entry) => `${JSON.stringify(entry)}\n`).join('');
+      if (!process.stdout.write(lines)) await once(process.stdout, 'drain');
+    }
+  });
+}

@@ -1,0 +1,67 @@
+import { limits } from '../limits.ts';
+import { exactTime } from '../postgres/iso-time.ts';
+import type { Pool } from '../postgres/pool.ts';
+import { lastUuid, timeOfUuidV7 } from '../registry/uuid-v7.ts';
+import type { ErasureMode } from './request-erasure.ts';
+
+export type ErasureState = 'pending' | 'running' | 'swept' | 'done';
+
+/** An erasure as the API shows it. */
+export interface Erasure {
+  readonly erasure_id: string;
+  readonly mode: ErasureMode;
+  readonly state: ErasureState;
+  readonly requested: string;
+  readonly key_id: string;
+  /** How many ids were sent, and how many customers of them were stored. */
+  readonly people: number;
+  readonly known: number;
+  /** Rows changed or deleted, by table. */
+  readonly rows: Readonly<Record<string, number>>;
+  readonly started: string | null;
+  readonly swept: string | null;
+  readonly done: string | null;
+}
+
+const columns = `erasure_id, mode, state, key_id, people, known, rows, ${exactTime('started_at')} as started,
+  ${exactTime('swept_at')} as swept, ${exactTime('done_at')} as done`;
+
+function withTime(stored: Omit<Erasure, 'requested'>): Erasure {
+  const { erasure_id, mode, state, ...rest } = stored;
+  return { erasure_id, mode, state, requested: timeOfUuidV7(erasure_id), ...rest };
+}
+
+export async function findErasure(
+  pool: Pool,
+  organisationId: string,
+  erasureId: string,
+): Promise<Erasure | undefined> {
+  const { rows } = await pool.query<Omit<Erasure, 'requested'>>({
+    name: 'find erasure',
+    text: `select ${columns} from erasures where organisation_id = $1 and erasure_id = $2`,
+    values: [organisationId, erasureId],
+  });
+  return rows[0] && withTime(rows[0]);
+}
+
+export interface ErasurePage {
+  readonly erasures: readonly Erasure[];
+  readonly next_cursor: string | null;
+}
+
+/** A page, the newest first. */
+export async function erasurePage(
+  pool: Pool,
+  organisationId: string,
+  cursor: string | undefined,
+  limit: number = limits.erasuresPerPageDefault,
+): Promise<ErasurePage> {
+  const { rows } = await pool.query<Omit<Erasure, 'requested'>>({
+    text: `
+      select ${columns} from erasures where organisation_id = $1 and erasure_id < $2
+      order by erasure_id desc limit ${Math.trunc(limit) + 1}`,
+    values: [organisationId, cursor ?? lastUuid],
+  });
+  const page = rows.slice(0, limit).map(withTime);
+  return { erasures: page, next_cursor: rows.length > limit ? (page.at(-1)?.erasure_id ?? null) : null };
+}

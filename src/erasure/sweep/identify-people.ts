@@ -1,0 +1,64 @@
+// erasure/sweep/: removes what is left of erased people from every table, step by step.
+
+import { limits } from '../../limits.ts';
+import { type Pool, withClient } from '../../postgres/pool.ts';
+import { firstUuid } from '../../registry/uuid-v7.ts';
+import type { Suppressions } from '../../suppression/suppressions.ts';
+import { type PersonalTable, personalTables } from '../erasure-functions.ts';
+
+/**
+ * After a restore, people who had been erased are back, and only hashes of their ids are known. Before any key works again, all
+ * customers are compared with the hashes, and those that are found are hidden as at the request; the sweep looks for the others.
+ */
+export async function hideRestoredCustomers(
+  pool: Pool,
+  suppressions: Suppressions,
+  stopping?: AbortSignal,
+): Promise<void> {
+  const { rows } = await pool.query<{ organisation_id: string }>(
+    `select distinct organisation_id from erasures where step = 'identify customers'`,
+  );
+  const customers = personalTables.filter(({ type }) => type === 'customers');
+  for (const { organisation_id } of rows) {
+    for (const table of customers)
+      for (let after: string | null = firstUuid; after !== null; ) {
+        if (stopping?.aborted) return;
+        after = await identifyNext(pool, organisation_id, table, after, suppressions);
+      }
+    await pool.query(
+      `update erasures set step = 'identify' where organisation_id = $1 and step = 'identify customers'`,
+      [organisation_id],
+    );
+  }
+  if (rows.length > 0) await pool.query('select people_are_hidden()');
+}
+
+/**
+ * Compares the ids of people in the next rows of a table with the hashes, and adds those that were erased to their erasures.
+ * Returns where to go on; null at the end.
+ */
+export async function identifyNext(
+  pool: Pool,
+  organisationId: string,
+  { name, id, identifying }: PersonalTable,
+  after: string,
+  suppressions: Suppressions,
+): Promise<string | null> {
+  const columns = identifying.map((column) => `${column}::text`).join(', ');
+  const { rows } = await pool.query<{ id: string; people: (string | null)[] }>(
+    `select ${id} as id, array[${columns}] as people from ${name}
+     where organisation_id = $1 and ${id} > $2 order by ${id} limit ${limits.erasureRowsPerScan}`,
+    [organisationId, after],
+  );
+  const people = new Set(rows.flatMap((row) => row.people).filter((one) => one !== null));
+  const erased = await withClient(pool, (client) => suppressions.erasuresOf(client, organisationId, people));
+  if (erased.size > 0)
+    await pool.query(
+      `insert into erasure_ids (organisation_id, erasure_id, id)
+       select o.organisation_id, i.erasure_id, i.id
+       from tenants o cross join unnest($2::uuid[], $3::text[]) as i(erasure_id, id)
+       where o.organisation_id = $1 on conflict do nothing`,
+      [organisationId, [...erased.values()], [...erased.keys()]],
+    );
+  return rows.length === limits.erasureRowsPerScan ? (rows.at(-1)?.id ?? null) : null;
+}

@@ -1,0 +1,281 @@
+import { storeInTransaction } from '../../bookkeeping/store.ts';
+import { limits } from '../../limits.ts';
+import { runningTransactions } from '../../postgres/cluster/running-transactions.ts';
+import type { Client, Pool } from '../../postgres/pool.ts';
+import { inTransaction, queryRows } from '../../postgres/transactions.ts';
+import { firstUuid } from '../../registry/uuid-v7.ts';
+import type { Suppressions } from '../../suppression/suppressions.ts';
+import { type PersonalTable, personalTables } from '../erasure-functions.ts';
+import { addIds, type ErasureMode, nextVersion } from '../request-erasure.ts';
+import { hideRestoredCustomers, identifyNext } from './identify-people.ts';
+import { nextInteractions } from './sweep-interactions.ts';
+import { forgetInLog } from './sweep-log.ts';
+import { eraseRows, nextRows } from './sweep-rows.ts';
+import type { FoundRow, Step, Sweep } from './sweep-step.ts';
+import { eraseTexts } from './sweep-texts.ts';
+
+/**
+ * The steps of a sweep. Each is done in parts, one transaction each, which also notes how far it has got: whoever is killed
+ * leaves nothing half done. Customers come last, when nothing refers to them any more.
+ */
+const steps: readonly (readonly [name: string, step: Step])[] = [
+  ...personalTables
+    .filter(({ type }) => type !== 'customers')
+    .map((table): readonly [string, Step] => [
+      table.name,
+      async (pool, sweep, after) => {
+        const next =
+          table.type === 'interactions'
+            ? await nextInteractions(pool, sweep, after, false).then(({ found, below }) => ({
+                found,
+                after: below,
+              }))
+            : await nextRows(pool, sweep, table, after);
+        return async (client) => ({
+          ...(await eraseRows(client, sweep, table, next.found)),
+          after: next.after,
+        });
+      },
+    ]),
+  ...eraseTexts,
+  ['changes', forgetInLog],
+  ...personalTables
+    .filter(({ type }) => type === 'customers')
+    .map((table): readonly [string, Step] => [
+      table.name,
+      async (pool, sweep, after) => {
+        const next = await nextRows(pool, sweep, table, after);
+        return async (client) => ({
+          ...(await eraseRows(client, sweep, table, next.found)),
+          after: next.after,
+        });
+      },
+    ]),
+];
+
+interface Running {
+  readonly erasure_id: string;
+  readonly mode: ErasureMode;
+  readonly step: string;
+  readonly after: string | null;
+}
+
+/** Sweeps all organisations in turn, a step of each, until the time is up or nothing is left to do. */
+export async function sweepErasures(
+  pool: Pool,
+  suppressions: Suppressions,
+  stopping?: AbortSignal,
+): Promise<void> {
+  await hideRestoredCustomers(pool, suppressions, stopping);
+  const { rows } = await pool.query<{ organisation_id: string }>(
+    `select distinct organisation_id from erasures where state in ('pending', 'running')`,
+  );
+  const deadlineMs = performance.now() + limits.erasureMs;
+  for (const one of rows) {
+    if (stopping?.aborted || performance.now() > deadlineMs) return;
+    // The array grows while it is gone through.
+    if (await sweepStep(pool, one.organisation_id, suppressions)) rows.push(one);
+  }
+}
+
+/** Does the next part of an organisation's sweep; false if nothing can be done now. */
+export async function sweepStep(
+  pool: Pool,
+  organisationId: string,
+  suppressions: Suppressions,
+): Promise<boolean> {
+  const running = await runningErasures(pool, organisationId);
+  const [first] = running;
+  if (!first) return false;
+  const sweep = await sweepOf(pool, organisationId, running);
+  if (first.step in afterFence) return passFence(pool, sweep, first);
+  if (first.step === 'collect customers') return collectCustomers(pool, sweep, first.after, suppressions);
+  if (first.step === 'identify') return identifyOthers(pool, sweep, first.after, suppressions);
+  if (first.step === 'collect') return collectUsers(pool, sweep, first.after, suppressions);
+  const at = steps.findIndex(([name]) => name === first.step);
+  const [name, step] = steps[at] as (typeof steps)[number];
+  const work = await step(pool, sweep, first.after);
+  await storeInTransaction(pool, async (client) => {
+    const { done, rows, after } = await work(client);
+    await noteRows(client, organisationId, name, rows);
+    if (after !== null) await noteProgress(client, sweep, name, after);
+    else if (at + 1 < steps.length)
+      await noteProgress(client, sweep, (steps[at + 1] as (typeof steps)[number])[0], null);
+    else await noteSwept(client, sweep);
+    return { result: undefined, done };
+  });
+  return true;
+}
+
+/** Those under way, or else all that are waiting, which become one sweep: a pass over the data serves all of them. */
+async function runningErasures(pool: Pool, organisationId: string): Promise<Running[]> {
+  const columns = 'erasure_id, mode, step, after';
+  const { rows } = await pool.query<Running>(
+    `select ${columns} from erasures where organisation_id = $1 and state = 'running' order by step = 'identify' desc, erasure_id`,
+    [organisationId],
+  );
+  if (rows.length > 0) return rows;
+  const { rows: started } = await pool.query<Running>(
+    `update erasures set state = 'running', started_at = $2
+     where organisation_id = $1 and state = 'pending' returning ${columns}`,
+    [organisationId, new Date()],
+  );
+  // People of before a restore have to be found first.
+  return started.toSorted(
+    (one, other) => Number(other.step === 'identify') - Number(one.step === 'identify'),
+  );
+}
+
+/** Looks for people of before a restore in all tables but that of customers. */
+async function identifyOthers(
+  pool: Pool,
+  sweep: Sweep,
+  after: string | null,
+  suppressions: Suppressions,
+): Promise<boolean> {
+  const others = personalTables.filter(({ type }) => type !== 'customers');
+  const [name, id = firstUuid] = after?.split(' ') ?? [];
+  const at = Math.max(
+    0,
+    others.findIndex((table) => table.name === name),
+  );
+  const table = others[at] as PersonalTable;
+  const next = await identifyNext(pool, sweep.organisationId, table, id, suppressions);
+  const nextTable = next === null ? others[at + 1] : table;
+  await inTransaction(pool, (client) =>
+    nextTable
+      ? noteProgress(client, sweep, 'identify', `${nextTable.name} ${next ?? firstUuid}`)
+      : noteProgress(client, sweep, 'fence', null),
+  );
+  return true;
+}
+
+async function sweepOf(pool: Pool, organisationId: string, running: readonly Running[]): Promise<Sweep> {
+  const modes = new Map(running.map(({ erasure_id, mode }) => [erasure_id, mode]));
+  const { rows } = await pool.query<{ id: string; erasure_id: string }>(
+    'select id, erasure_id from erasure_ids where organisation_id = $1 and erasure_id = any ($2::uuid[])',
+    [organisationId, [...modes.keys()]],
+  );
+  // Of two erasures of one person, the one that deletes decides.
+  const ordered = rows.toSorted(
+    (one, other) =>
+      Number(modes.get(one.erasure_id) === 'delete') - Number(modes.get(other.erasure_id) === 'delete'),
+  );
+  return { organisationId, modes, ids: new Map(ordered.map(({ id, erasure_id }) => [id, erasure_id])) };
+}
+
+/** The step after each fence. Before the sweep, whoever belongs to the same people is added to them and suppressed too. */
+const afterFence = {
+  fence: 'collect customers',
+  'fence customers': 'collect',
+  'fence users': (steps[0] as (typeof steps)[number])[0],
+};
+
+/**
+ * Waits for the transactions that were running when the suppression had been committed: they may have checked their records with
+ * the version before. Every later one sees the new version.
+ */
+async function passFence(pool: Pool, sweep: Sweep, { step, after }: Running): Promise<boolean> {
+  const running = await runningTransactions(pool);
+  if (after === null) {
+    await inTransaction(pool, (client) => noteProgress(client, sweep, step, JSON.stringify(running)));
+    return true;
+  }
+  const awaited = new Set<string>(JSON.parse(after));
+  if (running.some((one) => awaited.has(one))) return false;
+  const next = afterFence[step as keyof typeof afterFence];
+  await inTransaction(pool, (client) => noteProgress(client, sweep, next, null));
+  return true;
+}
+
+/** Adds the users of these customers, and other customers with one of these users: one person was stored twice. */
+async function collectCustomers(
+  pool: Pool,
+  sweep: Sweep,
+  after: string | null,
+  suppressions: Suppressions,
+): Promise<boolean> {
+  const customers = personalTables.find(({ type }) => type === 'customers') as PersonalTable;
+  const next = await nextRows(pool, sweep, customers, after);
+  const others = next.found
+    .filter(({ erasure_id }) => sweep.modes.has(erasure_id))
+    .flatMap(({ people, erasure_id }) => people.map((id) => ({ id: id as string, erasure_id })))
+    .filter(({ id }) => id !== null && !sweep.ids.has(id));
+  await inTransaction(pool, async (client) => {
+    await addPeople(client, sweep, others, suppressions);
+    const isLast = next.after === null;
+    await noteProgress(client, sweep, isLast ? 'fence customers' : 'collect customers', next.after);
+  });
+  return true;
+}
+
+/** Adds ids to the erasures that they belong to. */
+async function addPeople(
+  client: Client,
+  { organisationId }: Sweep,
+  found: readonly FoundRow[],
+  suppressions: Suppressions,
+): Promise<void> {
+  if (found.length === 0) return;
+  const version = await nextVersion(client, organisationId);
+  const hasher = suppressions.hasherFor(organisationId);
+  for (const [erasureId, rows] of Map.groupBy(found, ({ erasure_id }) => erasure_id))
+    await addIds(
+      client,
+      { organisationId, erasureId, version },
+      [...new Set(rows.map(({ id }) => id))],
+      hasher,
+    );
+}
+
+/** Looks for the users that were seen together with the people, and adds them to their erasures. */
+async function collectUsers(
+  pool: Pool,
+  sweep: Sweep,
+  after: string | null,
+  suppressions: Suppressions,
+): Promise<boolean> {
+  const { found, below } = await nextInteractions(pool, sweep, after, true);
+  const users = found.flatMap(({ user_id, erasure_id }) =>
+    user_id === null || sweep.ids.has(user_id) ? [] : { id: user_id, erasure_id },
+  );
+  await inTransaction(pool, async (client) => {
+    await addPeople(client, sweep, users, suppressions);
+    await noteProgress(client, sweep, below === null ? 'fence users' : 'collect', below);
+  });
+  return true;
+}
+
+async function noteProgress(client: Client, sweep: Sweep, step: string, after: string | null): Promise<void> {
+  const text = `
+    update erasures set step = $3, after = $4 where organisation_id = $1 and erasure_id = any ($2::uuid[])`;
+  const values = [sweep.organisationId, [...sweep.modes.keys()], step, after];
+  await queryRows(client, { text, values }, sweep.modes.size);
+}
+
+async function noteRows(
+  client: Client,
+  organisationId: string,
+  table: string,
+  rows: readonly string[],
+): Promise<void> {
+  for (const [erasureId, of] of Map.groupBy(rows, (one) => one)) {
+    const text = `
+      update erasures set rows = jsonb_set(rows, array[$3::text], to_jsonb(coalesce((rows->>$3)::bigint, 0) + $4::bigint))
+      where organisation_id = $1 and erasure_id = $2`;
+    await queryRows(client, { text, values: [organisationId, erasureId, table, of.length] }, 1);
+  }
+}
+
+/** The ids are in no table from here on, but for the last entries of the change log. */
+async function noteSwept(client: Client, { organisationId, modes }: Sweep): Promise<void> {
+  const erasures = [...modes.keys()];
+  await client.query('delete from erasure_ids where organisation_id = $1 and erasure_id = any ($2::uuid[])', [
+    organisationId,
+    erasures,
+  ]);
+  const text = `
+    update erasures set state = 'swept', step = 'log', after = null, swept_at = $3
+    where organisation_id = $1 and erasure_id = any ($2::uuid[])`;
+  await queryRows(client, { text, values: [organisationId, erasures, new Date()] }, erasures.length);
+}

@@ -1,0 +1,275 @@
+import { Readable } from 'node:stream';
+import { CertificateSigner, certificateOf, certificatePage } from '../../erasure/certificate.ts';
+import { type Erasure, erasurePage, findErasure } from '../../erasure/find-erasures.ts';
+import { liftSuppression } from '../../erasure/lift-suppression.ts';
+import { type ErasureMode, erasureModes, requestErasure } from '../../erasure/request-erasure.ts';
+import { invalidRequest, RequestError } from '../../errors.ts';
+import { limits } from '../../limits.ts';
+import type { Pool } from '../../postgres/pool.ts';
+import { isUuid, optional, perPage, readUuid, uuid } from '../../registry/fields.ts';
+import { type BodyField, bodySchema, readFields, refuse } from '../operation/body.ts';
+import { notFound, onePage, refused } from '../operation/described-answers.ts';
+import { type Operation, principalOf } from '../operation/operation.ts';
+
+const tag = 'Privacy';
+
+function listOf(items: object, read: (value: unknown) => string): BodyField<readonly string[]> {
+  return {
+    schema: { type: 'array', items, maxItems: limits.erasureIdsMax },
+    read(value) {
+      if (!Array.isArray(value)) return refuse('wrong_type', 'must be an array');
+      if (value.length > limits.erasureIdsMax)
+        return refuse('too_large', `has more than ${limits.erasureIdsMax} ids; send several requests`);
+      return [...new Set(value.map(read))];
+    },
+  };
+}
+
+const fields = {
+  customer_ids: listOf({ type: 'string', format: 'uuid' }, (value) =>
+    typeof value === 'string' ? (readUuid(value) ?? notUuid()) : notUuid(),
+  ),
+  user_ids: listOf(
+    { type: 'string', minLength: 1, maxLength: limits.interactionUserCodePointsMax },
+    (value) => {
+      if (
+        typeof value === 'string' &&
+        value !== '' &&
+        [...value].length <= limits.interactionUserCodePointsMax
+      )
+        return readUuid(value) ?? value;
+      return refuse(
+        'invalid_value',
+        `must hold texts of 1 to ${limits.interactionUserCodePointsMax} characters`,
+      );
+    },
+  ),
+  mode: {
+    schema: { type: 'string', enum: erasureModes, default: 'anonymise' },
+    read: (value: unknown): ErasureMode =>
+      erasureModes.find((mode) => mode === value) ??
+      refuse('invalid_value', `must be one of ${erasureModes.join(', ')}`),
+  },
+} satisfies Record<string, BodyField>;
+
+function notUuid(): never {
+  return refuse('invalid_format', 'must hold UUIDs of hyphenated hexadecimal digits');
+}
+
+const schema = { $ref: '#/components/schemas/Erasure' };
+
+const request: Operation = {
+  id: 'erase-people',
+  method: 'POST',
+  path: '/v1/erasures',
+  tag,
+  summary: 'Erase people',
+  description:
+    `Erases up to ${limits.erasureIdsMax.toLocaleString('en')} people: customers by \`customer_ids\`, and people known from interactions ` +
+    'alone by `user_ids`. When the answer arrives, nobody can read anything of them, and records that name them are refused ' +
+    'with the code `erased`. With `anonymise`, transactions and interactions stay without their person; with `delete` they ' +
+    'go too. Customers and favourites always go. A user that was seen together with a customer is erased as well.',
+  permission: 'data:erase',
+  requestBody: {
+    schema: bodySchema(fields),
+    example: { customer_ids: ['c1d6a7f0-3b52-4e8f-9a64-0d2f5b7e8a11'], mode: 'anonymise' },
+  },
+  answers: {
+    202: {
+      description: 'The erasure, and which of the customers are not stored. Follow it with its `erasure_id`.',
+      schema: {
+        allOf: [
+          schema,
+          {
+            type: 'object',
+            properties: { unknown_customer_ids: { type: 'array', items: { type: 'string' } } },
+            required: ['unknown_customer_ids'],
+          },
+        ],
+      },
+    },
+  },
+  async handle(call, { pool, writer }) {
+    const { organisationId, keyId } = principalOf(call);
+    const { customer_ids = [], user_ids = [], mode = 'anonymise' } = readFields(fields, call.body);
+    const count = customer_ids.length + user_ids.length;
+    if (count === 0 || count > limits.erasureIdsMax) {
+      const message = `and user_ids must hold 1 to ${limits.erasureIdsMax} ids together`;
+      throw invalidRequest({ field: 'customer_ids', code: count === 0 ? 'required' : 'too_large', message });
+    }
+    const own = pool.for(organisationId);
+    const { erasureId, unknown } = await requestErasure(
+      own,
+      { organisationId, keyId, mode, customerIds: customer_ids, userIds: user_ids },
+      writer.suppressions.hasherFor(organisationId),
+    );
+    const erasure = await findErasure(own, organisationId, erasureId);
+    return { status: 202, body: { ...erasure, unknown_customer_ids: unknown } };
+  },
+};
+
+const pathParameters = { erasure_id: uuid({ description: 'the id of the erasure' }) };
+
+const notSwept = refused('The erasure is not swept yet. Code: `erasure_not_swept`.');
+
+async function foundErasure(pool: Pool, organisationId: string, id: string | undefined): Promise<Erasure> {
+  const found = isUuid(id) ? await findErasure(pool, organisationId, id) : undefined;
+  if (!found) throw new RequestError('erasure_not_found');
+  return found;
+}
+
+async function sweptErasure(pool: Pool, organisationId: string, id: string | undefined): Promise<Erasure> {
+  const found = await foundErasure(pool, organisationId, id);
+  if (found.swept === null) throw new RequestError('erasure_not_swept');
+  return found;
+}
+
+const get: Operation = {
+  id: 'get-erasure',
+  method: 'GET',
+  path: '/v1/erasures/{erasure_id}',
+  tag,
+  summary: 'Get an erasure',
+  description:
+    'Returns how far an erasure has got. `pending`: nobody sees the people any more; `running`: tables are being swept; ' +
+    '`swept`: the ids are in no table but the last entries of the change feed; `done`: these were dropped too.',
+  permission: 'data:erase',
+  pathParameters,
+  answers: { 200: { description: 'The erasure.', schema }, 404: notFound },
+  async handle(call, { pool }) {
+    const { organisationId } = principalOf(call);
+    const id = call.params.erasure_id;
+    return { status: 200, body: await foundErasure(pool.for(organisationId), organisationId, id) };
+  },
+};
+
+const list: Operation = {
+  id: 'list-erasures',
+  method: 'GET',
+  path: '/v1/erasures',
+  tag,
+  summary: 'List erasures',
+  description:
+    'Returns a page of erasures, the newest first: send `next_cursor` as `cursor` until it is null.',
+  permission: 'data:erase',
+  query: {
+    cursor: optional(uuid({ description: 'the `next_cursor` of the previous page' })),
+    limit: optional(perPage('erasures', limits.erasuresPerPageMax, limits.erasuresPerPageDefault)),
+  },
+  answers: { 200: onePage('ErasurePage') },
+  async handle(call, { pool }) {
+    const { organisationId } = principalOf(call);
+    const { cursor, limit = limits.erasuresPerPageDefault } = call.query;
+    const page = await erasurePage(
+      pool.for(organisationId),
+      organisationId,
+      cursor as string | undefined,
+      Number(limit),
+    );
+    return { status: 200, body: page };
+  },
+};
+
+const lift: Operation = {
+  id: 'lift-suppression',
+  method: 'DELETE',
+  path: '/v1/erasures/{erasure_id}/suppression',
+  tag,
+  summary: 'Lift the suppression of erased people',
+  description:
+    'Lets the people of an erasure come back: records that name them are accepted again. What was erased stays erased. The ' +
+    'erasure must be swept.',
+  permission: 'data:erase',
+  pathParameters,
+  answers: {
+    200: {
+      description: 'How many ids were suppressed.',
+      schema: {
+        type: 'object',
+        properties: { lifted: { type: 'integer' } },
+        required: ['lifted'],
+        additionalProperties: false,
+      },
+    },
+    404: notFound,
+    409: notSwept,
+  },
+  async handle(call, { pool }) {
+    const { organisationId } = principalOf(call);
+    const own = pool.for(organisationId);
+    const found = await sweptErasure(own, organisationId, call.params.erasure_id);
+    return { status: 200, body: { lifted: await liftSuppression(own, organisationId, found.erasure_id) } };
+  },
+};
+
+const certificate: Operation = {
+  id: 'get-erasure-certificate',
+  method: 'GET',
+  path: '/v1/erasures/{erasure_id}/certificate',
+  tag,
+  summary: 'Get the certificate of an erasure',
+  description:
+    'Returns what was removed where and when, and what remains outside until when, signed with Ed25519 as a JWS. With ' +
+    '`Accept: text/html` it is a page for reading. The erasure must be swept.',
+  permission: 'data:erase',
+  pathParameters,
+  answers: {
+    200: {
+      description: 'The certificate.',
+      schema: { $ref: '#/components/schemas/ErasureCertificate' },
+      otherContent: { 'text/html': { schema: { type: 'string' } } },
+    },
+    404: notFound,
+    409: notSwept,
+  },
+  async handle(call, { pool, config }) {
+    const { organisationId } = principalOf(call);
+    const found = await sweptErasure(pool.for(organisationId), organisationId, call.params.erasure_id);
+    const [key] = config.erasureKeys;
+    if (key === undefined) throw new RequestError('erasure_not_configured');
+    const made = certificateOf(organisationId, found, config.changesKeptDays, new Date());
+    const jws = new CertificateSigner(key).sign(made);
+    if (!String(call.headers.accept ?? '').includes('text/html'))
+      return { status: 200, body: { certificate: made, jws } };
+    const headers = { 'content-type': 'text/html; charset=utf-8' };
+    return { status: 200, headers, body: Readable.from([Buffer.from(certificatePage(made, jws))]) };
+  },
+};
+
+const keys: Operation = {
+  id: 'list-erasure-keys',
+  method: 'GET',
+  path: '/v1/erasure-keys',
+  tag,
+  summary: 'List the keys that certificates are signed with',
+  description: 'Returns the public keys, the newest first, as PEM. No key is needed to read them.',
+  permission: null,
+  answers: {
+    200: {
+      description: 'The public keys.',
+      schema: {
+        type: 'object',
+        properties: {
+          keys: {
+            type: 'array',
+            items: {
+              type: 'object',
+              properties: { key_id: { type: 'string' }, public_key: { type: 'string' } },
+              required: ['key_id', 'public_key'],
+              additionalProperties: false,
+            },
+          },
+        },
+        required: ['keys'],
+        additionalProperties: false,
+      },
+    },
+  },
+  async handle(_, { config }) {
+    const signers = config.erasureKeys.map((key) => new CertificateSigner(key));
+    const listed = signers.map(({ keyId, publicPem }) => ({ key_id: keyId, public_key: publicPem }));
+    return { status: 200, body: { keys: listed } };
+  },
+};
+
+export const erasureOperations: readonly Operation[] = [request, list, get, certificate, lift, keys];

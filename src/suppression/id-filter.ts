@@ -1,0 +1,48 @@
+import type { HalfSipHash } from './half-sip-hash.ts';
+
+/** Hashes that a filter of 24 bits each and 10 positions mistakes for a known one: 1 of 100,000. */
+const bitsPerHash = 24;
+const positions = 10;
+
+/**
+ * A Bloom filter over hashes of 64 bits: whatever was added is found, and hardly anything else. It takes 3 bytes for each, and
+ * grows by parts, each twice as large as the one before.
+ */
+export class IdFilter {
+  readonly #parts: Part[] = [];
+
+  get bytes(): number {
+    return this.#parts.reduce((sum, { bits }) => sum + bits.byteLength, 0);
+  }
+
+  add(low: number, high: number): void {
+    let part = this.#parts.at(-1);
+    if (!part || part.room === 0) {
+      const bits = new Uint32Array(part ? 2 * part.bits.length : 1024);
+      part = { bits, room: Math.floor((bits.length * 32) / bitsPerHash) };
+      this.#parts.push(part);
+    }
+    part.room--;
+    const { bits } = part;
+    const mask = bits.length * 32 - 1;
+    for (let at = low, left = positions; left > 0; at = (at + (high | 1)) | 0, left--)
+      bits[(at & mask) >>> 5] = (bits[(at & mask) >>> 5] as number) | (1 << (at & 31));
+  }
+
+  /** Whether the last hash may have been added. */
+  has({ low, high }: HalfSipHash): boolean {
+    return this.#parts.some(({ bits }) => isIn(bits, low, high));
+  }
+}
+
+interface Part {
+  readonly bits: Uint32Array;
+  room: number;
+}
+
+function isIn(bits: Uint32Array, low: number, high: number): boolean {
+  const mask = bits.length * 32 - 1;
+  for (let at = low, left = positions; left > 0; at = (at + (high | 1)) | 0, left--)
+    if (((bits[(at & mask) >>> 5] as number) & (1 << (at & 31))) === 0) return false;
+  return true;
+}

@@ -1,0 +1,46 @@
+import { createHmac } from 'node:crypto';
+import { readUuid } from '../registry/fields.ts';
+import { HalfSipHash } from './half-sip-hash.ts';
+
+/** What is stored of an erased id. */
+export interface IdHashes {
+  readonly hash: Buffer;
+  readonly filter: bigint;
+}
+
+/**
+ * Hashes the ids of one organisation's people. The same id has other hashes in another organisation, so that a dump does not
+ * show that somebody was a customer of both.
+ */
+export class IdHasher {
+  readonly #key: Buffer;
+  /** For the filter. */
+  readonly short: HalfSipHash;
+
+  constructor(key: string, organisationId: string) {
+    this.#key = createHmac('sha256', key).update(`people of ${organisationId}`).digest();
+    this.short = new HalfSipHash(createHmac('sha256', this.#key).update('filter').digest());
+  }
+
+  hashOf(id: string): Buffer {
+    return createHmac('sha256', this.#key).update(bytesOf(id)).digest().subarray(0, 16);
+  }
+
+  hashesOf(id: string): IdHashes {
+    this.hashShort(id);
+    const { low, high } = this.short;
+    return { hash: this.hashOf(id), filter: (BigInt(high) << 32n) | BigInt(low >>> 0) };
+  }
+
+  /** Into `short`. */
+  hashShort(id: string): void {
+    const bytes = bytesOf(id);
+    this.short.hash(new DataView(bytes.buffer, bytes.byteOffset, bytes.length), 0, bytes.length);
+  }
+}
+
+/** A UUID is hashed as its sixteen bytes, however it is written: a column of UUIDs is read without making strings. */
+function bytesOf(id: string): Buffer {
+  const uuid = readUuid(id);
+  return uuid === undefined ? Buffer.from(id) : Buffer.from(uuid.replaceAll('-', ''), 'hex');
+}

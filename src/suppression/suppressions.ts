@@ -1,0 +1,225 @@
+import { RequestError } from '../errors.ts';
+import { limits } from '../limits.ts';
+import type { Client } from '../postgres/pool.ts';
+import { queryRow } from '../postgres/transactions.ts';
+import { IdFilter } from './id-filter.ts';
+import { IdHasher } from './suppression-key.ts';
+
+/** What a process knows of an organisation's suppressions. */
+interface Known {
+  readonly version: number;
+  readonly filters: readonly { readonly hasher: IdHasher; readonly filter: IdFilter }[];
+}
+
+const none: Known = { version: 0, filters: [] };
+
+/**
+ * Tells whether an id is that of an erased person. Suppressions are read from the database once and kept as filters; whatever
+ * writes compares the version, so a process never acts on an old one. A filter is wrong about one id in 100,000; those that it
+ * reports are looked up.
+ */
+export class Suppressions {
+  readonly #keys: readonly string[];
+  /** Called when an organisation has a new version: a customer who is known to be stored may be gone. */
+  onNewVersion: () => void = () => {};
+  /** The organisation used longest ago comes first. */
+  readonly #known = new Map<string, Known>();
+
+  /** New hashes are made with the first key; those that were made with the others stay valid. */
+  constructor(keys: readonly string[]) {
+    this.#keys = keys;
+  }
+
+  /** Makes the hashes to store. */
+  hasherFor(organisationId: string): IdHasher {
+    const [key] = this.#keys;
+    if (key === undefined) throw new RequestError('erasure_not_configured');
+    return new IdHasher(key, organisationId);
+  }
+
+  /** The version that this process knows; 0 if there was no suppression. */
+  versionOf(organisationId: string): number {
+    return (this.#known.get(organisationId) ?? none).version;
+  }
+
+  /** Finds erased people among the ids of records, as of the given version or a later one. */
+  async check(client: Client, organisationId: string, version: number): Promise<IdCheck> {
+    if (version === 0) return nobodyErased;
+    const known = await this.#upTo(client, organisationId, version);
+    return new FilteredCheck(client, organisationId, known);
+  }
+
+  /** The same, of the version that is current in this transaction. */
+  async checkNow(client: Client, organisationId: string): Promise<IdCheck> {
+    return this.check(client, organisationId, await currentVersion(client, organisationId));
+  }
+
+  /** Which erasure each of these ids belongs to; those of nobody erased are left out. */
+  async erasuresOf(
+    client: Client,
+    organisationId: string,
+    ids: Iterable<string>,
+  ): Promise<ReadonlyMap<string, string>> {
+    const check = await this.checkNow(client, organisationId);
+    return check.erasuresOf(ids);
+  }
+
+  /** By the version that this process knows, without asking the database: true if one of the ids may be erased. */
+  mayBeErased(organisationId: string, ids: readonly (string | null)[]): boolean {
+    const { filters } = this.#known.get(organisationId) ?? none;
+    return ids.some((id) => id !== null && filters.some((one) => mayHave(one, id)));
+  }
+
+  /** Another server answers, which may lack the last erasures. */
+  forget(): void {
+    this.#known.clear();
+  }
+
+  async #upTo(client: Client, organisationId: string, version: number): Promise<Known> {
+    const before = this.#known.get(organisationId);
+    if (before && before.version >= version) {
+      // Moves it to the end.
+      this.#known.delete(organisationId);
+      this.#known.set(organisationId, before);
+      return before;
+    }
+    if (this.#keys.length === 0) throw new RequestError('erasure_not_configured');
+    const filters =
+      before?.filters ??
+      this.#keys.map((key) => ({ hasher: new IdHasher(key, organisationId), filter: new IdFilter() }));
+    await addHashes(client, organisationId, before?.version ?? 0, (low, high) => {
+      for (const { filter } of filters) filter.add(low, high);
+    });
+    const known = { version, filters };
+    this.onNewVersion();
+    this.#known.delete(organisationId);
+    this.#known.set(organisationId, known);
+    this.#forgetOldest();
+    return known;
+  }
+
+  #forgetOldest(): void {
+    const bytesOf = ({ filters }: Known) => filters.reduce((sum, { filter }) => sum + filter.bytes, 0);
+    let bytes = [...this.#known.values()].reduce((sum, known) => sum + bytesOf(known), 0);
+    for (const [organisationId, known] of this.#known) {
+      if (bytes <= limits.suppressionBytesMax || this.#known.size === 1) return;
+      bytes -= bytesOf(known);
+      this.#known.delete(organisationId);
+    }
+  }
+}
+
+function mayHave({ hasher, filter }: Known['filters'][number], id: string): boolean {
+  hasher.hashShort(id);
+  return filter.has(hasher.short);
+}
+
+/** Asks about ids. */
+export interface IdCheck {
+  readonly version: number;
+  /** Whether there is nothing to ask. */
+  readonly isEmpty: boolean;
+  /** Whether the id may be that of an erased person. */
+  mayBeErased(id: string): boolean;
+  /** The same for a UUID whose sixteen bytes begin at `at`. */
+  mayBeErasedAt(bytes: DataView, at: number): boolean;
+  /** Those of the ids that are. */
+  erasedAmong(ids: Iterable<string>): Promise<ReadonlySet<string>>;
+  /** The same with the erasure of each. */
+  erasuresOf(ids: Iterable<string>): Promise<ReadonlyMap<string, string>>;
+}
+
+const nobodyErased: IdCheck = {
+  version: 0,
+  isEmpty: true,
+  mayBeErased: () => false,
+  mayBeErasedAt: () => false,
+  erasedAmong: async () => new Set(),
+  erasuresOf: async () => new Map(),
+};
+
+class FilteredCheck implements IdCheck {
+  readonly isEmpty = false;
+  readonly version: number;
+  readonly #client: Client;
+  readonly #organisationId: string;
+  readonly #filters: Known['filters'];
+
+  constructor(client: Client, organisationId: string, { version, filters }: Known) {
+    this.version = version;
+    this.#client = client;
+    this.#organisationId = organisationId;
+    this.#filters = filters;
+  }
+
+  mayBeErased(id: string): boolean {
+    return this.#filters.some((one) => mayHave(one, id));
+  }
+
+  mayBeErasedAt(bytes: DataView, at: number): boolean {
+    return this.#filters.some(({ hasher, filter }) => {
+      hasher.short.hash(bytes, at, 16);
+      return filter.has(hasher.short);
+    });
+  }
+
+  async erasedAmong(ids: Iterable<string>): Promise<ReadonlySet<string>> {
+    return new Set((await this.erasuresOf(ids)).keys());
+  }
+
+  async erasuresOf(ids: Iterable<string>): Promise<ReadonlyMap<string, string>> {
+    const asked = [...ids].filter((id) => this.mayBeErased(id));
+    if (asked.length === 0) return new Map();
+    const byHash = new Map(
+      asked.flatMap((id) => this.#filters.map(({ hasher }) => [hasher.hashOf(id).toString('hex'), id])),
+    );
+    const { rows } = await this.#client.query<{ hash: Buffer; erasure_id: string }>({
+      name: 'look up suppressions',
+      text: 'select hash, erasure_id from suppressions where organisation_id = $1 and hash = any ($2::bytea[])',
+      values: [this.#organisationId, [...byHash.keys()].map((hex) => `\\x${hex}`)],
+    });
+    return new Map(
+      rows.map(({ hash, erasure_id }) => [byHash.get(hash.toString('hex')) as string, erasure_id]),
+    );
+  }
+}
+
+async function currentVersion(client: Client, organisationId: string): Promise<number> {
+  const { version } = await queryRow<{ version: number }>(client, {
+    name: 'version of suppressions',
+    text: 'select suppressions_version as version from tenants where organisation_id = $1',
+    values: [organisationId],
+  });
+  return version;
+}
+
+interface HashesRead {
+  /** Eight bytes each. */
+  readonly hashes: Buffer | null;
+  readonly last: Buffer | null;
+  readonly count: number;
+}
+
+/** Passes on the short hashes of all suppressions after a version, read in parts. */
+async function addHashes(
+  client: Client,
+  organisationId: string,
+  version: number,
+  add: (low: number, high: number) => void,
+): Promise<void> {
+  for (let after: Buffer | null = Buffer.alloc(0); after !== null; ) {
+    const part: HashesRead = await queryRow<HashesRead>(client, {
+      text: `
+          select string_agg(int8send(filter), ''::bytea) as hashes, (array_agg(hash order by hash desc))[1] as last,
+            count(*)::integer as count
+          from (
+            select hash, filter from suppressions where organisation_id = $1 and version > $2 and hash > $3
+            order by hash limit ${limits.suppressionsPerRead}) as s`,
+      values: [organisationId, version, after],
+    });
+    const { hashes, last, count } = part;
+    for (let at = 0; hashes !== null && at < hashes.length; at += 8)
+      add(hashes.readInt32BE(at + 4), hashes.readInt32BE(at));
+    after = count === limits.suppressionsPerRead ? last : null;
+  }
+}

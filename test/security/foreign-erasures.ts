@@ -1,0 +1,53 @@
+import { expect } from 'vitest';
+import type { Api } from '../support/api.ts';
+import { erasePerson } from '../support/erase-person.ts';
+import { attackersDay, foreign, recordOf, shared, victimsWord } from './two-organisations.ts';
+
+/** How the operations on erasures are tried on what is another organisation's. */
+
+interface Sides {
+  readonly victim: Api;
+  readonly attacker: Api;
+  readonly anybody: Api;
+  /** Asks as the attacker, and checks that nothing of the victim's is answered. */
+  ask(question: { readonly method?: string; readonly path: string }): Promise<string>;
+}
+
+interface Tried {
+  readonly method: string;
+  readonly path: string;
+}
+
+export function erasureRules(sides: () => Sides): Record<string, (operation: Tried) => Promise<void>> {
+  const ofOwn = async ({ method, path }: Tried) => {
+    const { attacker, ask } = sides();
+    const own = await erasePerson(attacker);
+    expect(await ask({ method, path: path.replace(/\{\w+\}/, own) })).toMatch(/^200 /);
+  };
+  return {
+    'erase-people': async () => {
+      const { victim, attacker } = sides();
+      const customer_ids = [foreign.customers as string];
+      await erasePerson(attacker, { customer_ids, user_ids: [victimsWord], mode: 'delete' });
+      // Nor is the victim kept from sending them.
+      const records = customer_ids.map((id) =>
+        recordOf('customers', { ...shared, customers: id }, attackersDay, 'word'),
+      );
+      const { body } = await victim.post('/v1/data/customers?dry_run=true', { records });
+      expect(body.batches[0].data.counts.failed).toBe(0);
+    },
+    'list-erasures': async ({ path }) => {
+      const { attacker, ask } = sides();
+      const own = await erasePerson(attacker);
+      expect(await ask({ path: `${path}?limit=1000` })).toContain(own);
+    },
+    'get-erasure': ofOwn,
+    'get-erasure-certificate': ofOwn,
+    'lift-suppression': ofOwn,
+    'list-erasure-keys': async ({ path }) => {
+      const { victim, attacker, anybody } = sides();
+      const answers = await Promise.all([victim, attacker, anybody].map((api) => api.get(path)));
+      expect(answers.map(({ body }) => body.keys.length)).toEqual([1, 1, 1]);
+    },
+  };
+}
