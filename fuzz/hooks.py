@@ -19,8 +19,8 @@ JSON_LINES = "application/x-ndjson"
 
 
 def unknown_reference(case: Case, problem: Problem) -> bool:
-    """Whether something exists is known to the database, not to a schema."""
-    return problem["code"] == "reference_not_found"
+    """Whether something exists, or somebody was erased, is known to the database, not to a schema."""
+    return problem["code"] in ("reference_not_found", "erased")
 
 
 def excluded_by_another(case: Case, problem: Problem) -> bool:

@@ -55,7 +55,8 @@ async function createKey({ adminUrl }: Target, organisation: string): Promise<st
   const organisations = `${adminUrl}/admin/v1/organisations`;
   await send(organisations, adminToken, { slug: organisation });
   await send(`${organisations}/${organisation}`, adminToken, { recommendations_report: true }, 'PATCH');
-  const { body } = await send(`${adminUrl}/admin/v1/keys`, adminToken, { organisation });
+  const permissions = ['data:write', 'data:read', 'interactions:write', 'interactions:read', 'data:erase'];
+  const { body } = await send(`${adminUrl}/admin/v1/keys`, adminToken, { organisation, permissions });
   return body.key as string;
 }
 

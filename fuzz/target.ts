@@ -103,6 +103,7 @@ async function startService(folder: string, databases: Record<string, string>) {
     PORT: '0',
     ADMIN_PORT: '0',
     LOG_LEVEL: 'info',
+    ERASURE_KEYS: 'a key of 32 characters or more for the fuzzer',
   };
   // In a process group of its own: Ctrl-C is for the fuzzer, and the service is stopped afterwards.
   const server = spawn(process.execPath, [main, 'serve'], {

@@ -28,6 +28,9 @@ create table erasures (
   primary key (organisation_id, erasure_id)
 );
 
+-- For maintenance, over all organisations.
+create index erasures_unfinished on erasures (state) where state <> 'done';
+
 -- The ids of the people of an erasure that is not swept yet. Whatever reads hides their records.
 create table erasure_ids (
   organisation_id uuid not null,
@@ -49,7 +52,8 @@ create table suppressions (
   primary key (organisation_id, hash)
 );
 
-create index suppressions_by_version on suppressions (organisation_id, version);
+create index suppressions_by_version on suppressions (organisation_id, version, hash) include (filter);
+create index suppressions_by_erasure on suppressions (organisation_id, erasure_id);
 
 -- Removes students from what the report is counted from. Runs as the owner, since the service may only add to these tables.
 create function erase_from_report(organisation uuid, students uuid[]) returns void

@@ -18,8 +18,8 @@ export interface People {
 }
 
 export interface ErasureBody {
-  readonly customer_ids: readonly string[];
-  readonly user_ids: readonly string[];
+  readonly customer_ids?: readonly string[];
+  readonly user_ids?: readonly string[];
   readonly mode?: Erasure['mode'];
 }
 
@@ -43,14 +43,16 @@ export function erasureBodies({ customerIds, userIds, mode }: People): ErasureBo
   const users = checked('userIds', userIds, isUserId, lengths);
   const max = limits.idsPerErasureMax;
   const count = Math.ceil((customers.length + users.length) / max);
-  return Array.from({ length: count }, (_, at) => ({
-    customer_ids: customers.slice(at * max, (at + 1) * max),
-    user_ids: users.slice(
-      Math.max(0, at * max - customers.length),
-      Math.max(0, (at + 1) * max - customers.length),
-    ),
-    ...(mode !== undefined && { mode }),
-  }));
+  return Array.from({ length: count }, (_, at) => {
+    const customer_ids = customers.slice(at * max, (at + 1) * max);
+    const usersFrom = (from: number) => Math.max(0, from * max - customers.length);
+    const user_ids = users.slice(usersFrom(at), usersFrom(at + 1));
+    return {
+      ...(customer_ids.length > 0 && { customer_ids }),
+      ...(user_ids.length > 0 && { user_ids }),
+      ...(mode !== undefined && { mode }),
+    };
+  });
 }
 
 /** Each id once. An error names no id, because it may end up in a log. */

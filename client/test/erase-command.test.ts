@@ -127,7 +127,7 @@ it('lists erasures, shows one, and lifts its suppression', async () => {
   expect((await runIntake(place, 'erasures', 'lift', id, '--yes', '--json')).stdout).toBe('{"lifted":0}\n');
   for (const args of [['show'], ['list', id], ['remove', id], ['lift', id, id]])
     expect((await runIntake(place, 'erasures', ...args)).stderr).toContain(
-      'Error: Say list, or show or lift and the id of an erasure.',
+      'Error: Say list, or show, certificate or lift and the id of an erasure.',
     );
   const away = { ...place, env: { ...place.env, INTAKE_URL: 'http://127.0.0.1:9' } };
   expect((await runIntake(away, 'erasures', 'show', ids[0] ?? '')).stderr).toBe(
@@ -227,7 +227,7 @@ it('the examples of docs/privacy.md do what the page says', async () => {
     kind,
     text,
   }));
-  const [request = '', command = '', lift = ''] = blocks
+  const [request = '', command = '', certificate = '', lift = ''] = blocks
     .filter(({ kind }) => kind === 'sh')
     .map(({ text }) => text);
   const [program = ''] = blocks.filter(({ kind }) => kind === 'js').map(({ text }) => text);
@@ -253,6 +253,7 @@ it('the examples of docs/privacy.md do what the page says', async () => {
   const { erasure_id, requested, key_id, ...same } = shown;
   expect(answered).toMatchObject(same);
   await expect.poll(async () => (await listed())[0]?.state).toBe('swept');
+  expect(JSON.parse(await run(certificate)).certificate.erasure.state).toBe('swept');
   expect(JSON.parse(await run(lift))).toEqual(JSON.parse(lifted));
 
   await intake.upload('customers', [customer]).finish();

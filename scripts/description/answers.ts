@@ -89,6 +89,24 @@ const receipt = {
 };
 
 /** The schemas of answers: uploads, receipts, rejections, warnings. */
+const erasure = {
+  erasure_id: uuid,
+  mode: { type: 'string', enum: ['anonymise', 'delete'] },
+  state: { type: 'string', enum: ['pending', 'running', 'swept', 'done'] },
+  requested: instant,
+  key_id: text,
+  people: { type: 'integer', description: 'how many ids were sent' },
+  known: { type: 'integer', description: 'how many customers of them were stored' },
+  rows: {
+    type: 'object',
+    additionalProperties: { type: 'integer' },
+    description: 'how many rows of each table were changed or deleted',
+  },
+  started: { type: ['string', 'null'] },
+  swept: { type: ['string', 'null'] },
+  done: { type: ['string', 'null'] },
+};
+
 export const answerSchemas: Readonly<Record<string, JsonSchema>> = {
   RecordType: { type: 'string', enum: uploadTypes },
   ProblemCode: { type: 'string', enum: problemCodes, description: 'why a record failed' },
@@ -119,22 +137,10 @@ export const answerSchemas: Readonly<Record<string, JsonSchema>> = {
   }),
   Receipt: closed({ ...receipt, batches }),
   ReceiptSummary: closed(receipt),
-  Erasure: closed({
-    erasure_id: uuid,
-    mode: { type: 'string', enum: ['anonymise', 'delete'] },
-    state: { type: 'string', enum: ['pending', 'running', 'swept', 'done'] },
-    requested: instant,
-    key_id: text,
-    people: { type: 'integer', description: 'how many ids were sent' },
-    known: { type: 'integer', description: 'how many customers of them were stored' },
-    rows: {
-      type: 'object',
-      additionalProperties: { type: 'integer' },
-      description: 'how many rows of each table were changed or deleted',
-    },
-    started: { type: ['string', 'null'] },
-    swept: { type: ['string', 'null'] },
-    done: { type: ['string', 'null'] },
+  Erasure: closed(erasure),
+  RequestedErasure: closed({
+    ...erasure,
+    unknown_customer_ids: { type: 'array', items: uuid, description: 'customers that are not stored' },
   }),
   ErasurePage: pageSchema('erasures', 'Erasure'),
   ErasureCertificate: closed({

@@ -5,14 +5,19 @@ import type { Pool } from '../postgres/pool.ts';
  * dropped.
  */
 export async function finishErasures(pool: Pool): Promise<void> {
-  const { rows } = await pool.query<{ day: string | null }>(
-    `select to_date(min(right(c.relname, 10)), 'YYYY_MM_DD')::text as day
-     from pg_inherits i join pg_class c on c.oid = i.inhrelid where i.inhparent = 'changes'::regclass`,
+  const { rows: days } = await pool.query<{ day: string }>(
+    `select distinct to_char(swept_at at time zone 'UTC', 'YYYY_MM_DD') as day from erasures where state = 'swept'`,
   );
-  const oldest = rows[0]?.day;
-  if (!oldest) return;
-  await pool.query(
-    `update erasures set state = 'done', done_at = $1 where state = 'swept' and swept_at < $2`,
-    [new Date(), `${oldest}T00:00:00Z`],
-  );
+  for (const { day } of days) {
+    const { rows } = await pool.query<{ is_there: boolean }>(
+      'select to_regclass($1) is not null as is_there',
+      [`public.changes_${day}`],
+    );
+    if (rows[0]?.is_there) continue;
+    await pool.query(
+      `update erasures set state = 'done', done_at = $1
+       where state = 'swept' and to_char(swept_at at time zone 'UTC', 'YYYY_MM_DD') = $2`,
+      [new Date(), day],
+    );
+  }
 }

@@ -1,6 +1,7 @@
 import { randomUUIDv7 } from 'node:crypto';
 import type { Client, Pool } from '../postgres/pool.ts';
 import { inTransaction, queryRow, queryRows, retryConflicts } from '../postgres/transactions.ts';
+import { isUuid } from '../registry/fields.ts';
 import type { IdHasher } from '../suppression/suppression-key.ts';
 
 export const erasureModes = ['anonymise', 'delete'] as const;
@@ -72,6 +73,11 @@ export async function nextVersion(client: Client, organisationId: string): Promi
   return version;
 }
 
+/** A user may be named by a UUID in capitals, and is stored as it was sent. */
+function inBothCases(id: string): string[] {
+  return isUuid(id) ? [id, id.toUpperCase()] : [id];
+}
+
 /** Hides the rows with these ids, and suppresses the ids from the given version on. */
 export async function addIds(
   client: Client,
@@ -86,7 +92,7 @@ export async function addIds(
       insert into erasure_ids (organisation_id, erasure_id, id)
       select o.organisation_id, $2::uuid, i.id from tenants o cross join unnest($3::text[]) as i(id)
       where o.organisation_id = $1 on conflict do nothing`,
-    values: [organisationId, erasureId, ids],
+    values: [organisationId, erasureId, ids.flatMap(inBothCases)],
   });
   await client.query({
     name: 'add suppressions',

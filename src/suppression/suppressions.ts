@@ -196,7 +196,8 @@ async function currentVersion(client: Client, organisationId: string): Promise<n
 interface HashesRead {
   /** Eight bytes each. */
   readonly hashes: Buffer | null;
-  readonly last: Buffer | null;
+  readonly last_version: number | null;
+  readonly last_hash: Buffer | null;
   readonly count: number;
 }
 
@@ -207,19 +208,25 @@ async function addHashes(
   version: number,
   add: (low: number, high: number) => void,
 ): Promise<void> {
-  for (let after: Buffer | null = Buffer.alloc(0); after !== null; ) {
-    const part: HashesRead = await queryRow<HashesRead>(client, {
+  let [afterVersion, afterHash] = [version, lastHash];
+  for (let hasMore = true; hasMore; ) {
+    const { hashes, last_version, last_hash, count } = await queryRow<HashesRead>(client, {
+      name: 'read suppressions',
       text: `
-          select string_agg(int8send(filter), ''::bytea) as hashes, (array_agg(hash order by hash desc))[1] as last,
-            count(*)::integer as count
-          from (
-            select hash, filter from suppressions where organisation_id = $1 and version > $2 and hash > $3
-            order by hash limit ${limits.suppressionsPerRead}) as s`,
-      values: [organisationId, version, after],
+        select string_agg(int8send(filter), ''::bytea) as hashes, count(*)::integer as count,
+          (array_agg(version order by version desc, hash desc))[1] as last_version,
+          (array_agg(hash order by version desc, hash desc))[1] as last_hash
+        from (
+          select version, hash, filter from suppressions where organisation_id = $1 and (version, hash) > ($2, $3)
+          order by version, hash limit ${limits.suppressionsPerRead}) as s`,
+      values: [organisationId, afterVersion, afterHash],
     });
-    const { hashes, last, count } = part;
     for (let at = 0; hashes !== null && at < hashes.length; at += 8)
       add(hashes.readInt32BE(at + 4), hashes.readInt32BE(at));
-    after = count === limits.suppressionsPerRead ? last : null;
+    hasMore = count === limits.suppressionsPerRead;
+    if (last_version !== null && last_hash !== null) [afterVersion, afterHash] = [last_version, last_hash];
   }
 }
+
+/** After every hash of a version. */
+const lastHash: Buffer = Buffer.alloc(33, 0xff);

@@ -263,7 +263,8 @@ it.each([
     'customer_ids',
   ],
   [{ customer_ids: [randomUUID()], mode: 'shred' }, 'mode'],
-  [{ customers: [randomUUID()] }, 'customers'],
+  [{ user_ids: ['a\u0000b'] }, 'user_ids'],
+  [{ customers: [randomUUID()] }, 'body'],
 ])('a request is refused if it is wrong %#', async (body, field) => {
   const answer = await api.post('/v1/erasures', body);
   expect([answer.status, answer.body.details[0].field]).toEqual([400, field]);

@@ -103,7 +103,7 @@ describe('a database that refuses connections', () => {
     const { paths } = (await api.get('/openapi.json')).body;
     const asking = Object.keys(paths).flatMap((path) =>
       Object.keys(paths[path])
-        .filter(() => path !== '/health/live')
+        .filter(() => !['/health/live', '/v1/erasure-keys'].includes(path))
         .map(async (method) => ({ method, answer: await callOf(method, path) })),
     );
     expect(asking.length).toBeGreaterThan(17);

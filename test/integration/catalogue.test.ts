@@ -129,6 +129,7 @@ it('every index but those of organisations, keys, tokens and the audit log leads
   );
   // The purge of forgotten keys goes through all organisations, in the background; leases and partitions are of none.
   expect(rows.map(({ line }) => line).toSorted()).toEqual([
+    'erasures: state',
     'interaction_idempotency_keys: claimed_at',
     'interaction_partitions: first_id',
     'interaction_partitions: name',

@@ -84,8 +84,25 @@ it('a sweep waits for the transactions that may have missed the suppression', as
   expect([others, changes]).toEqual([{}, 1]);
 });
 
-it('customers with the same user are one person', async () => {
+it('two processes that sweep at the same time erase everything once', async () => {
   const { organisationId, upload } = await newOrganisation();
+  const customers = many(30, () => newCustomer());
+  await upload('customers', ...customers);
+  await upload(
+    'transactions',
+    ...customers.map(({ customer_id }) => newTransaction(shop.shop_id, { student_id: customer_id })),
+  );
+  await erase(organisationId, ...customers.map(({ customer_id }) => customer_id));
+  await Promise.all(many(4, () => sweep(organisationId)));
+  await sweep(organisationId);
+  const { rows } = await test.pool.query('select state, rows from erasures where organisation_id = $1', [
+    organisationId,
+  ]);
+  expect(rows).toMatchObject([{ state: 'swept', rows: { customers: 30, transactions: 30 } }]);
+});
+
+it('customers with the same user are one person', async () => {
+  const { organisationId, upload, post } = await newOrganisation();
   const user_id = randomUUID();
   const [one, other] = [newCustomer(user_id), newCustomer(user_id)];
   const stranger = newCustomer();
@@ -94,6 +111,13 @@ it('customers with the same user are one person', async () => {
     newTransaction(shop.shop_id, { student_id: customer_id }),
   );
   await upload('transactions', ...buys);
+  const visit = {
+    interaction_type: 'SHARE',
+    item_type: 'SHOP',
+    item_id: shop.shop_id,
+    event_timestamp: 1_700_000_000,
+  };
+  await post('/user-interactions', { ...visit, user_id: user_id.toUpperCase() });
   await erase(organisationId, one.customer_id);
   await sweep(organisationId);
   const { changes, ...others } = await tablesWith(test.pool, [user_id, one.customer_id, other.customer_id]);

@@ -10,6 +10,7 @@ import { afterAll, beforeAll, expect, inject, it, vi } from 'vitest';
 import { startService } from '../../src/cli/serve.ts';
 import { readConfig } from '../../src/config.ts';
 import { adminOperations } from '../../src/http/admin/operations.ts';
+import { allPermissions } from '../../src/keys/permissions.ts';
 import { choresOf, counting } from '../../src/maintenance/chores.ts';
 import { issueToken, listTokens, revokeToken } from '../../src/operator/admin-tokens.ts';
 import { listAuditEntries } from '../../src/operator/audit-log.ts';
@@ -18,9 +19,11 @@ import { tableOf } from '../../src/records/tables.ts';
 import { resourceTypes } from '../../src/registry/resources.ts';
 import { firstUuid, uuidFloor } from '../../src/registry/uuid-v7.ts';
 import { apiOf } from '../support/api.ts';
+import { erasureKey } from '../support/app.ts';
 import { unlimited } from '../support/built-server.ts';
 import { followFeed, readFeed } from '../support/change-feed.ts';
 import { createTestDatabase, servingUrl, throughPooler } from '../support/database.ts';
+import { eraseEverybody } from '../support/erase-everybody.ts';
 import { askEverything, makeEveryRequest } from '../support/every-request.ts';
 import { fillTable } from '../support/filled-tables.ts';
 import { freePort } from '../support/free-port.ts';
@@ -47,6 +50,7 @@ const large = [
   'api_keys',
   'upload_idempotency_keys',
   'interaction_idempotency_keys',
+  'suppressions',
 ];
 /** Of the statements on these it is only asked whether they use an index: fewer rows are enough. */
 const medium = [
@@ -58,10 +62,12 @@ const medium = [
   'report_sums',
 ];
 /**
- * Tables that do not grow: the differences of counts are rolled up every ten seconds, batches are settled every two, the
- * others have a few rows to an organisation.
+ * Tables that do not grow: the differences of counts are rolled up every ten seconds, batches are settled every two, the ids of
+ * people are removed when they are swept, the others have a few rows to an organisation.
  */
 const bounded = [
+  'erasures',
+  'erasure_ids',
   'record_count_changes',
   'rejection_count_changes',
   'unsettled_batches',
@@ -88,6 +94,7 @@ const mayCostMore: Readonly<Record<string, string>> = {
   'k.changed_in >= $1':
     'PostgreSQL takes a range it does not know for a 200th of the table; it is read by its index',
   '(request_id, rejection_id) >': 'the same: it is a range of one request, read by the index of requests',
+  'order by version, hash limit': 'it reads up to 100,000 by their index, once for each process',
   'as next order by rejection_id limit 10000':
     'it reads up to 10,000 of a type or a kind by their index; the small table has fewer of them',
 };
@@ -160,6 +167,7 @@ async function useEverything(): Promise<void> {
     ADMIN_PORT: String(adminPort),
     PORT: '0',
     LOG_LEVEL: 'silent',
+    ERASURE_KEYS: erasureKey,
   });
   const service = await startService(config);
   const pool = createPool({ ...config, databaseUrl: ownerUrl }, () => {});
@@ -173,7 +181,8 @@ async function useEverything(): Promise<void> {
       headers: { 'content-type': 'application/json' },
       body: '{"name":"Acme","recommendations_report":true}',
     });
-    const { body: issued } = await admin.post('/admin/v1/keys', { organisation: 'acme' });
+    const permissions = [...allPermissions, 'data:erase'];
+    const { body: issued } = await admin.post('/admin/v1/keys', { organisation: 'acme', permissions });
     const { body: rotated } = await admin.post(`/admin/v1/keys/${issued.key_id}/rotate`, {});
     await admin.post(`/admin/v1/keys/${rotated.key_id}/revoke`, {});
     const names = { organisation: 'acme', slug: 'acme', key_id: issued.key_id, limit: '1' };
@@ -188,6 +197,7 @@ async function useEverything(): Promise<void> {
     const api = apiOf(service.address, issued.key);
     await makeEveryRequest(api, await signerOf(ownerUrl, 'acme', 'report'));
     await waitForChange(api, service.address, issued.key);
+    await eraseEverybody(api, pool, owner);
     await doMaintenance(api);
     const { rows } = await owner.query<{ organisation_id: string }>(
       'select organisation_id from organisations',
@@ -226,7 +236,12 @@ async function useEverything(): Promise<void> {
       `insert into report_progress select organisation_id, 0, 0, '${firstUuid}', '${firstUuid}' from organisations
        on conflict (organisation_id) do update set interactions_after = '${firstUuid}', transactions_after = '${firstUuid}'`,
     );
-    const kept = { receiptsKeptDays: 30, changesKeptDays: 7, databaseTimeoutMs: 30_000, erasureKeys: [] };
+    const kept = {
+      receiptsKeptDays: 30,
+      changesKeptDays: 7,
+      databaseTimeoutMs: 30_000,
+      erasureKeys: [erasureKey],
+    };
     for (const chore of [...choresOf(pool, kept), ...counting(pool, kept, () => {})]) await chore.run();
     // That keys were used is written when their changes are next asked for.
     const isNoted = () => expect([...recording.statements.keys()].join()).toContain('note_api_keys_used');
@@ -242,7 +257,7 @@ async function plansOf(texts: readonly string[]): Promise<Map<string, Plan>> {
 
 /** What is not part of serving on one PostgreSQL: it makes the schema, opens a restored database, or is for Citus. */
 const whenMigrating =
-  /src\/(postgres\/(schema\/(migrate|migration-checksums)|cluster\/owning-nodes)|operator\/(roles|analytics-views|after-restore|distribute|cluster))\.ts/;
+  /src\/(postgres\/(schema\/(migrate|migration-checksums)|cluster\/owning-nodes)|operator\/(roles|analytics-views|after-restore|erasure-ledger|distribute|cluster)|erasure\/(erasure-functions|sweep\/identify-people))\.ts/;
 
 it.skipIf(onCitus)('PostgreSQL understands every statement, and the service may run it', () => {
   // Class 42 is for mistakes in a statement, of its privileges too; 0A is for what this version does not have.
@@ -265,7 +280,11 @@ it.skipIf(onCitus || hasPooler)('every line of the source that sends a statement
  */
 const neverMet = [
   ...['pg_cancel_backend', 'pg_advisory_xact_lock', 'set timezone', 'blockedQuestion', 'spaceQuestion'],
-  ...['set local lock_timeout', 'claimsInParts(keyed)'],
+  ...[
+    'set local lock_timeout',
+    'claimsInParts(keyed)',
+    'client.query<{ organisation_id: string; version: number }>(',
+  ],
 ];
 
 function textOf(line: string): string {

@@ -42,8 +42,9 @@ beforeAll(async () => {
   const run = (...args: string[]) => runCommand(args, { DATABASE_URL: directUrl });
   await run('organisations', 'create', 'acme');
   await run('organisations', 'set-report', 'acme', 'on');
-  const issue = async () =>
-    JSON.parse((await run('keys', 'issue', '--organisation', 'acme', '--json')).stdout).key as string;
+  const scopes = ['data:write', 'data:read', 'interactions:write', 'interactions:read', 'data:erase'];
+  const asked = ['--organisation', 'acme', '--json', ...scopes.flatMap((scope) => ['--scope', scope])];
+  const issue = async () => JSON.parse((await run('keys', 'issue', ...asked)).stdout).key as string;
   [key, plantedKey] = [await issue(), await issue()];
   proxy = await startTcpProxy(directUrl);
 });
@@ -230,21 +231,14 @@ describe('with LOG_LEVEL=trace, what was planted', () => {
       }
       expect(await post('/v1/data/tags', { records: secret })).toBe(400);
       expect(await post('/v1/data/tags', { [secret]: 1, records: [] })).toBe(400);
+      expect(await post('/v1/erasures', { customer_ids: [secret], mode: secret, [secret]: 1 })).toBe(400);
+      expect(await post('/v1/erasures', { user_ids: [secret] })).toBe(202);
     }
     await expectNothingLogged();
   });
 
   it('in headers is in no answer', async () => {
-    const names = [
-      'cookie',
-      'x-api-key',
-      'user-agent',
-      'referer',
-      'origin',
-      'accept',
-      'accept-encoding',
-      'from',
-    ];
+    const names = 'cookie x-api-key user-agent referer origin accept accept-encoding from'.split(' ');
     const proxies = [
       'x-request-id',
       'request-id',

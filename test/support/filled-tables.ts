@@ -66,6 +66,9 @@ const byColumn: Readonly<Record<string, string>> = {
   'api_keys.browser_origins': 'null',
   'api_keys.successor_of': `case when n % 100 = 2 then 'key' || n - 1 end`,
   'customers.user_id': uuidOf('n'),
+  'erasures.mode': `'anonymise'`,
+  'erasures.state': `case when n % 100 = 0 then 'pending' else 'done' end`,
+  'suppressions.hash': 'sha256(n::text::bytea)',
   'record_counts.organisation_id': uuidOf('n / 4'),
 };
 

@@ -2364,6 +2364,30 @@ export interface components {
             swept: string | null;
             done: string | null;
         };
+        RequestedErasure: {
+            /** Format: uuid */
+            erasure_id: string;
+            /** @enum {string} */
+            mode: "anonymise" | "delete";
+            /** @enum {string} */
+            state: "pending" | "running" | "swept" | "done";
+            /** Format: date-time */
+            requested: string;
+            key_id: string;
+            /** @description how many ids were sent */
+            people: number;
+            /** @description how many customers of them were stored */
+            known: number;
+            /** @description how many rows of each table were changed or deleted */
+            rows: {
+                [key: string]: number;
+            };
+            started: string | null;
+            swept: string | null;
+            done: string | null;
+            /** @description customers that are not stored */
+            unknown_customer_ids: string[];
+        };
         ErasurePage: {
             erasures: components["schemas"]["Erasure"][];
             /** @description null on the last page */
@@ -5547,7 +5571,7 @@ export interface operations {
                      * @enum {string}
                      */
                     mode?: "anonymise" | "delete";
-                };
+                } | unknown | unknown;
             };
         };
         responses: {
@@ -5560,9 +5584,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Erasure"] & {
-                        unknown_customer_ids: string[];
-                    };
+                    "application/json": components["schemas"]["RequestedErasure"];
                 };
             };
             400: components["responses"]["BadRequest"];

@@ -58,8 +58,9 @@ async function scan(pool: Pool, sweep: Sweep, firstId: string, below: string): P
     where organisation_id = $1 and interaction_id >= ${uuidLiteral(firstId)} and interaction_id < ${uuidLiteral(below)}
     order by interaction_id desc limit ${limits.erasureRowsPerScan}`;
   const { rows: found } = await pool.query<FoundInteraction>(
-    `select distinct on (s.id) s.id, s.user_id, e.erasure_id from (${scanned}) s
-     join erasure_ids e on e.organisation_id = $1 and e.id in (s.user_id, s.student_id::text)
+    `select distinct on (s.id) s.id, s.user_id, e.erasure_id
+     from (${scanned}) s cross join unnest(array[s.user_id, s.student_id::text]) as p(id)
+     join erasure_ids e on e.organisation_id = $1 and e.id = p.id
      where e.erasure_id = any ($2::uuid[])`,
     [sweep.organisationId, [...sweep.modes.keys()]],
   );

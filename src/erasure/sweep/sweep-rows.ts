@@ -28,8 +28,9 @@ export async function nextRows(
     where organisation_id = $1 and ${table.id} > $2 order by ${table.id} limit ${limits.erasureRowsPerScan}`;
   const values = [organisationId, after ?? firstUuid];
   const { rows: found } = await pool.query<FoundPeople>(
-    `select s.id, s.people, e.erasure_id from (${scanned}) s
-     join erasure_ids e on e.organisation_id = $1 and e.id = any (s.people)`,
+    // Unnested, the ids can be joined by a hash table; compared with an array, each with each.
+    `select distinct s.id, s.people, e.erasure_id from (${scanned}) s cross join unnest(s.people) as p(id)
+     join erasure_ids e on e.organisation_id = $1 and e.id = p.id`,
     values,
   );
   const { rows: ends } = await pool.query<{ id: string }>(

@@ -66,16 +66,24 @@ export async function sweepErasures(
   suppressions: Suppressions,
   stopping?: AbortSignal,
 ): Promise<void> {
-  await hideRestoredCustomers(pool, suppressions, stopping);
-  const { rows } = await pool.query<{ organisation_id: string }>(
-    `select distinct organisation_id from erasures where state in ('pending', 'running')`,
+  const { rows } = await pool.query<{ organisation_id: string; is_restored: boolean }>(
+    `select organisation_id, bool_or(step = 'identify customers') as is_restored
+     from erasures where state in ('pending', 'running') group by organisation_id`,
   );
+  if (rows.some(({ is_restored }) => is_restored)) await hideRestoredCustomers(pool, suppressions, stopping);
   const deadlineMs = performance.now() + limits.erasureMs;
+  let failure: unknown;
   for (const one of rows) {
-    if (stopping?.aborted || performance.now() > deadlineMs) return;
+    if (stopping?.aborted || performance.now() > deadlineMs) break;
+    const hasMore = await sweepStep(pool, one.organisation_id, suppressions).catch((error: unknown) => {
+      // The others go on.
+      failure ??= error;
+      return false;
+    });
     // The array grows while it is gone through.
-    if (await sweepStep(pool, one.organisation_id, suppressions)) rows.push(one);
+    if (hasMore) rows.push(one);
   }
+  if (failure !== undefined) throw failure;
 }
 
 /** Does the next part of an organisation's sweep; false if nothing can be done now. */
@@ -84,18 +92,43 @@ export async function sweepStep(
   organisationId: string,
   suppressions: Suppressions,
 ): Promise<boolean> {
+  try {
+    return await nextPart(pool, organisationId, suppressions);
+  } catch (error) {
+    if (error instanceof DoneByAnother) return true;
+    throw error;
+  }
+}
+
+/** Another process, which did the maintenance before or does it now, has done this part. */
+class DoneByAnother extends Error {}
+
+/** Keeps other processes out until the end of the transaction, which comes first in it. */
+async function lockStep(client: Client, sweep: Sweep, { step, after }: Running): Promise<void> {
+  const { rows } = await client.query<Running>(
+    `select step, after from erasures where organisation_id = $1 and erasure_id = any ($2::uuid[]) and state = 'running'
+     order by erasure_id for update`,
+    [sweep.organisationId, [...sweep.modes.keys()]],
+  );
+  const isHere =
+    rows.length === sweep.modes.size && rows.some((one) => one.step === step && one.after === after);
+  if (!isHere) throw new DoneByAnother();
+}
+
+async function nextPart(pool: Pool, organisationId: string, suppressions: Suppressions): Promise<boolean> {
   const running = await runningErasures(pool, organisationId);
   const [first] = running;
   if (!first) return false;
   const sweep = await sweepOf(pool, organisationId, running);
   if (first.step in afterFence) return passFence(pool, sweep, first);
-  if (first.step === 'collect customers') return collectCustomers(pool, sweep, first.after, suppressions);
-  if (first.step === 'identify') return identifyOthers(pool, sweep, first.after, suppressions);
-  if (first.step === 'collect') return collectUsers(pool, sweep, first.after, suppressions);
+  if (first.step === 'collect customers') return collectCustomers(pool, sweep, first, suppressions);
+  if (first.step === 'identify') return identifyOthers(pool, sweep, first, suppressions);
+  if (first.step === 'collect') return collectUsers(pool, sweep, first, suppressions);
   const at = steps.findIndex(([name]) => name === first.step);
   const [name, step] = steps[at] as (typeof steps)[number];
   const work = await step(pool, sweep, first.after);
   await storeInTransaction(pool, async (client) => {
+    await lockStep(client, sweep, first);
     const { done, rows, after } = await work(client);
     await noteRows(client, organisationId, name, rows);
     if (after !== null) await noteProgress(client, sweep, name, after);
@@ -130,11 +163,11 @@ async function runningErasures(pool: Pool, organisationId: string): Promise<Runn
 async function identifyOthers(
   pool: Pool,
   sweep: Sweep,
-  after: string | null,
+  step: Running,
   suppressions: Suppressions,
 ): Promise<boolean> {
   const others = personalTables.filter(({ type }) => type !== 'customers');
-  const [name, id = firstUuid] = after?.split(' ') ?? [];
+  const [name, id = firstUuid] = step.after?.split(' ') ?? [];
   const at = Math.max(
     0,
     others.findIndex((table) => table.name === name),
@@ -142,11 +175,11 @@ async function identifyOthers(
   const table = others[at] as PersonalTable;
   const next = await identifyNext(pool, sweep.organisationId, table, id, suppressions);
   const nextTable = next === null ? others[at + 1] : table;
-  await inTransaction(pool, (client) =>
-    nextTable
-      ? noteProgress(client, sweep, 'identify', `${nextTable.name} ${next ?? firstUuid}`)
-      : noteProgress(client, sweep, 'fence', null),
-  );
+  await inTransaction(pool, async (client) => {
+    await lockStep(client, sweep, step);
+    if (nextTable) await noteProgress(client, sweep, 'identify', `${nextTable.name} ${next ?? firstUuid}`);
+    else await noteProgress(client, sweep, 'fence', null);
+  });
   return true;
 }
 
@@ -175,16 +208,23 @@ const afterFence = {
  * Waits for the transactions that were running when the suppression had been committed: they may have checked their records with
  * the version before. Every later one sees the new version.
  */
-async function passFence(pool: Pool, sweep: Sweep, { step, after }: Running): Promise<boolean> {
+async function passFence(pool: Pool, sweep: Sweep, at: Running): Promise<boolean> {
+  const { step, after } = at;
   const running = await runningTransactions(pool);
   if (after === null) {
-    await inTransaction(pool, (client) => noteProgress(client, sweep, step, JSON.stringify(running)));
+    await inTransaction(pool, async (client) => {
+      await lockStep(client, sweep, at);
+      await noteProgress(client, sweep, step, JSON.stringify(running));
+    });
     return true;
   }
   const awaited = new Set<string>(JSON.parse(after));
   if (running.some((one) => awaited.has(one))) return false;
   const next = afterFence[step as keyof typeof afterFence];
-  await inTransaction(pool, (client) => noteProgress(client, sweep, next, null));
+  await inTransaction(pool, async (client) => {
+    await lockStep(client, sweep, at);
+    await noteProgress(client, sweep, next, null);
+  });
   return true;
 }
 
@@ -192,16 +232,17 @@ async function passFence(pool: Pool, sweep: Sweep, { step, after }: Running): Pr
 async function collectCustomers(
   pool: Pool,
   sweep: Sweep,
-  after: string | null,
+  step: Running,
   suppressions: Suppressions,
 ): Promise<boolean> {
   const customers = personalTables.find(({ type }) => type === 'customers') as PersonalTable;
-  const next = await nextRows(pool, sweep, customers, after);
+  const next = await nextRows(pool, sweep, customers, step.after);
   const others = next.found
     .filter(({ erasure_id }) => sweep.modes.has(erasure_id))
     .flatMap(({ people, erasure_id }) => people.map((id) => ({ id: id as string, erasure_id })))
     .filter(({ id }) => id !== null && !sweep.ids.has(id));
   await inTransaction(pool, async (client) => {
+    await lockStep(client, sweep, step);
     await addPeople(client, sweep, others, suppressions);
     const isLast = next.after === null;
     await noteProgress(client, sweep, isLast ? 'fence customers' : 'collect customers', next.after);
@@ -232,14 +273,15 @@ async function addPeople(
 async function collectUsers(
   pool: Pool,
   sweep: Sweep,
-  after: string | null,
+  step: Running,
   suppressions: Suppressions,
 ): Promise<boolean> {
-  const { found, below } = await nextInteractions(pool, sweep, after, true);
+  const { found, below } = await nextInteractions(pool, sweep, step.after, true);
   const users = found.flatMap(({ user_id, erasure_id }) =>
     user_id === null || sweep.ids.has(user_id) ? [] : { id: user_id, erasure_id },
   );
   await inTransaction(pool, async (client) => {
+    await lockStep(client, sweep, step);
     await addPeople(client, sweep, users, suppressions);
     await noteProgress(client, sweep, below === null ? 'fence users' : 'collect', below);
   });

@@ -30,16 +30,20 @@ type ReadFields<F extends Record<string, BodyField>> = {
     : ReturnType<F[K]['read']> | undefined;
 };
 
-/** Reads a body of known fields. Reports every missing, malformed or unknown field by name. */
+/**
+ * Reads a body of known fields. Reports every missing, malformed or unknown field by name; an unknown one only if `namesUnknown`,
+ * since a client may send personal data where a name should be.
+ */
 export function readFields<F extends Record<string, BodyField>>(
   fields: F,
   bytes: Buffer | undefined,
+  namesUnknown = true,
 ): ReadFields<F> {
   const body = bytes === undefined || bytes.length === 0 ? {} : parseBody(bytes);
   if (!isRecord(body)) throw new RequestError('malformed_json');
   const details: Detail[] = Object.keys(body)
     .filter((name) => !Object.hasOwn(fields, name))
-    .map((name) => unknownField(name, fields));
+    .map((name) => unknownField(namesUnknown ? shownName(name) : 'body', fields));
   const read: Record<string, unknown> = {};
   for (const [field, { required, read: readField }] of Object.entries(fields)) {
     const value = Object.hasOwn(body, field) ? body[field] : undefined;
@@ -60,11 +64,11 @@ function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-function unknownField(name: string, fields: object): Detail {
+function unknownField(field: string, fields: object): Detail {
   const known = Object.keys(fields).join(', ');
-  const message =
-    known === '' ? 'is not known; this request takes no fields' : `is not known; this request takes ${known}`;
-  return { field: shownName(name), code: 'unknown_field', message };
+  const takes = known === '' ? 'this request takes no fields' : `this request takes ${known}`;
+  const message = `${field === 'body' ? 'has a field that is not known' : 'is not known'}; ${takes}`;
+  return { field, code: 'unknown_field', message };
 }
 
 export function bodySchema(fields: Record<string, BodyField>): JsonSchema {

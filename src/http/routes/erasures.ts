@@ -6,44 +6,45 @@ import { type ErasureMode, erasureModes, requestErasure } from '../../erasure/re
 import { invalidRequest, RequestError } from '../../errors.ts';
 import { limits } from '../../limits.ts';
 import type { Pool } from '../../postgres/pool.ts';
-import { isUuid, optional, perPage, readUuid, uuid } from '../../registry/fields.ts';
+import {
+  type Field,
+  isProblem,
+  isUuid,
+  optional,
+  perPage,
+  readUuid,
+  required,
+  text,
+  uuid,
+} from '../../registry/fields.ts';
 import { type BodyField, bodySchema, readFields, refuse } from '../operation/body.ts';
 import { notFound, onePage, refused } from '../operation/described-answers.ts';
 import { type Operation, principalOf } from '../operation/operation.ts';
 
 const tag = 'Privacy';
 
-function listOf(items: object, read: (value: unknown) => string): BodyField<readonly string[]> {
+function listOf<F extends Field>(field: F): BodyField<readonly string[]> {
   return {
-    schema: { type: 'array', items, maxItems: limits.erasureIdsMax },
+    schema: { type: 'array', items: field.schema, minItems: 1, maxItems: limits.erasureIdsMax },
     read(value) {
       if (!Array.isArray(value)) return refuse('wrong_type', 'must be an array');
+      if (value.length === 0) return refuse('required', 'must hold an id, or be left out');
       if (value.length > limits.erasureIdsMax)
         return refuse('too_large', `has more than ${limits.erasureIdsMax} ids; send several requests`);
-      return [...new Set(value.map(read))];
+      return [...new Set(value.map((one) => readId(field, one)))];
     },
   };
 }
 
+function readId({ read }: Field, value: unknown): string {
+  const id = value === '' ? required : read(value);
+  if (isProblem(id)) return refuse(id.code, `has an element that ${id.message}`);
+  return readUuid(String(id)) ?? String(id);
+}
+
 const fields = {
-  customer_ids: listOf({ type: 'string', format: 'uuid' }, (value) =>
-    typeof value === 'string' ? (readUuid(value) ?? notUuid()) : notUuid(),
-  ),
-  user_ids: listOf(
-    { type: 'string', minLength: 1, maxLength: limits.interactionUserCodePointsMax },
-    (value) => {
-      if (
-        typeof value === 'string' &&
-        value !== '' &&
-        [...value].length <= limits.interactionUserCodePointsMax
-      )
-        return readUuid(value) ?? value;
-      return refuse(
-        'invalid_value',
-        `must hold texts of 1 to ${limits.interactionUserCodePointsMax} characters`,
-      );
-    },
-  ),
+  customer_ids: listOf(uuid()),
+  user_ids: listOf(text({ codePointsMax: limits.interactionUserCodePointsMax })),
   mode: {
     schema: { type: 'string', enum: erasureModes, default: 'anonymise' },
     read: (value: unknown): ErasureMode =>
@@ -52,9 +53,10 @@ const fields = {
   },
 } satisfies Record<string, BodyField>;
 
-function notUuid(): never {
-  return refuse('invalid_format', 'must hold UUIDs of hyphenated hexadecimal digits');
-}
+const bodyOfRequest = {
+  ...bodySchema(fields),
+  anyOf: [{ required: ['customer_ids'] }, { required: ['user_ids'] }],
+};
 
 const schema = { $ref: '#/components/schemas/Erasure' };
 
@@ -71,27 +73,18 @@ const request: Operation = {
     'go too. Customers and favourites always go. A user that was seen together with a customer is erased as well.',
   permission: 'data:erase',
   requestBody: {
-    schema: bodySchema(fields),
-    example: { customer_ids: ['c1d6a7f0-3b52-4e8f-9a64-0d2f5b7e8a11'], mode: 'anonymise' },
+    schema: bodyOfRequest,
+    example: { customer_ids: ['e5b1c8d2-7f36-4a90-8c14-9d2e6f70b351'], mode: 'anonymise' },
   },
   answers: {
     202: {
       description: 'The erasure, and which of the customers are not stored. Follow it with its `erasure_id`.',
-      schema: {
-        allOf: [
-          schema,
-          {
-            type: 'object',
-            properties: { unknown_customer_ids: { type: 'array', items: { type: 'string' } } },
-            required: ['unknown_customer_ids'],
-          },
-        ],
-      },
+      schema: { $ref: '#/components/schemas/RequestedErasure' },
     },
   },
   async handle(call, { pool, writer }) {
     const { organisationId, keyId } = principalOf(call);
-    const { customer_ids = [], user_ids = [], mode = 'anonymise' } = readFields(fields, call.body);
+    const { customer_ids = [], user_ids = [], mode = 'anonymise' } = readFields(fields, call.body, false);
     const count = customer_ids.length + user_ids.length;
     if (count === 0 || count > limits.erasureIdsMax) {
       const message = `and user_ids must hold 1 to ${limits.erasureIdsMax} ids together`;

@@ -1,0 +1,74 @@
+import { randomUUID } from 'node:crypto';
+import type pg from 'pg';
+import { expect } from 'vitest';
+import { sweepErasures, sweepStep } from '../../src/erasure/sweep/sweep.ts';
+import { indexPartitions } from '../../src/interactions/interaction-partitions.ts';
+import type { Pool } from '../../src/postgres/pool.ts';
+import { Suppressions } from '../../src/suppression/suppressions.ts';
+import type { Api } from './api.ts';
+import { erasureKey } from './app.ts';
+import { newShop, newTransaction } from './new-records.ts';
+
+/** Erases people of whom something is in every place, so that the service sends every statement of an erasure. */
+export async function eraseEverybody(api: Api, pool: Pool, owner: pg.Client): Promise<void> {
+  const suppressions = new Suppressions([erasureKey]);
+  const shop = newShop();
+  await api.upload('shops', [shop]);
+  for (const mode of ['anonymise', 'delete']) {
+    const { customer_id, user_id } = await newPerson(api, shop.shop_id, owner);
+    await indexPartitions(pool);
+    const sent = { customer_ids: [customer_id], user_ids: [user_id], mode };
+    const { status, body } = await api.post('/v1/erasures', sent);
+    expect(status).toBe(202);
+    const path = `/v1/erasures/${body.erasure_id}`;
+    const { rows } = await owner.query<{ id: string }>('select organisation_id as id from erasures limit 1');
+    while (await sweepStep(pool, rows[0]?.id as string, suppressions));
+    expect((await api.get(path)).body.state).toBe('swept');
+    for (const [method, of] of [
+      ['GET', ''],
+      ['GET', '/certificate'],
+      ['DELETE', '/suppression'],
+    ] as const)
+      expect((await api.send(path + of, { method })).status).toBe(200);
+    expect((await api.get(`/v1/erasures?limit=1&cursor=${body.erasure_id}`)).status).toBe(200);
+    // Refused by the suppression of the next.
+    await api.post('/v1/erasures', { customer_ids: [customer_id] });
+    await api.upload('customers', [{ customer_id, user_id: randomUUID(), region: 'GB' }]);
+    await sweepErasures(pool, suppressions);
+  }
+  await owner.query(`update erasures set swept_at = now() - interval '60 days' where state = 'swept'`);
+}
+
+async function newPerson(api: Api, shop_id: string, owner: pg.Client) {
+  const [customer_id, user_id, visitor] = [randomUUID(), randomUUID(), `visitor ${randomUUID()}`];
+  const customer = { customer_id, user_id, region: 'GB' };
+  await api.upload('customers', [customer]);
+  await api.upload('customers', [
+    { ...customer, customer_id: randomUUID() },
+    { ...customer, region: 7 },
+  ]);
+  const keyed = { 'idempotency-key': `again ${customer_id} ${randomUUID()}` };
+  const transaction = newTransaction(shop_id, { student_id: customer_id });
+  await api.post('/v1/data/transactions', { records: [transaction] }, keyed);
+  const favourite = { student_favourite_id: randomUUID(), student_id: customer_id, shop_id };
+  await api.upload('student-favourites', [favourite]);
+  const interaction = {
+    interaction_type: 'SHARE',
+    item_type: 'SHOP',
+    item_id: shop_id,
+    event_timestamp: 1_700_000_000,
+    student_id: customer_id,
+    user_id: visitor,
+  };
+  await api.post('/user-interactions', interaction, keyed);
+  await api.post('/user-interactions', { ...interaction, student_id: undefined });
+  // One of a day that is over.
+  await owner.query(
+    `insert into interactions
+     select organisation_id, uuid_floor(now() - interval '2 days' + random() * interval '1 hour'), interaction_type, user_id, student_id,
+       item_type, item_id, city, country, platform, event_timestamp, source, recommendation_id, event_time
+     from interactions where student_id = $1 limit 1`,
+    [customer_id],
+  );
+  return { customer_id, user_id };
+}
