@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import fc from 'fast-check';
 import pg from 'pg';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, inject, it } from 'vitest';
 import { readConfig } from '../../src/config.ts';
 import { limits } from '../../src/limits.ts';
 import { createPool, type OwnPool } from '../../src/postgres/pool.ts';
@@ -204,6 +204,16 @@ class Records {
 
 const fieldOf = (code: string) => (code === 'wrong_type' ? 'savings' : 'shop_id');
 
+/** Ends sessions of the background task that wait for a lock. In a cluster, it is a worker's session for them that waits. */
+const killWaiting = inject('citus')
+  ? `with sessions as materialized (
+       select global_pid, application_name, wait_event_type from citus_stat_activity where datname = current_database())
+     select pg_terminate_backend(global_pid) from sessions
+     where application_name = 'background'
+       and global_pid in (select global_pid from sessions where wait_event_type = 'Lock')`
+  : `select pg_terminate_backend(pid) from pg_stat_activity
+     where datname = current_database() and application_name = 'background' and wait_event_type = 'Lock'`;
+
 /** Ends the connection of the background task when it is about to remove rejections. */
 async function killSettling(organisationId: string): Promise<void> {
   const blocking = new pg.Client({ connectionString: test.databaseUrl });
@@ -219,10 +229,7 @@ async function killSettling(organisationId: string): Promise<void> {
     hasEnded = true;
   });
   for (let isKilled = false; !hasEnded && !isKilled; ) {
-    const { rows } = await blocking.query(
-      `select pg_terminate_backend(pid) as killed from pg_stat_activity
-       where datname = current_database() and application_name = 'background' and wait_event_type = 'Lock'`,
-    );
+    const { rows } = await blocking.query(killWaiting);
     isKilled = rows.length > 0;
     if (!isKilled) await sleep(1);
   }
