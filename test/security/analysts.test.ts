@@ -1,10 +1,11 @@
 // @module-tag full
 // @module-tag postgres-15
 
+import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import pg from 'pg';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import { createAnalyst } from '../support/analysts.ts';
 import { createTestDatabase } from '../support/database.ts';
 import { fillTable } from '../support/filled-tables.ts';
@@ -134,9 +135,10 @@ describe('an analyst writes', () => {
       const statements = kind === 'S' ? [`select nextval('${name}')`] : [`delete from ${name}`];
       if (kind !== 'S') statements.push(`insert into ${name} default values`, `truncate ${name}`);
       for (const statement of statements) {
-        // A view with a join cannot be written to by anyone, and says so before the rights are looked at.
+        // A view with a join, or on Citus any view, cannot be written to by anyone, and says so before the rights are looked at.
         const error = await analyst.query(statement).catch((thrown) => thrown);
-        expect(['42501', '55000', '42809'], `${statement}: ${error.message}`).toContain(error.code);
+        const codes = ['42501', '55000', '42809', ...(inject('citus') && kind === 'v' ? ['0A000'] : [])];
+        expect(codes, `${statement}: ${error.message}`).toContain(error.code);
       }
     }
     const { rows } = await analyst.query(
@@ -162,7 +164,8 @@ describe('an analyst writes', () => {
     ['create a table', 'create table public.mine (a int)'],
     ['create a temporary table', 'create temporary table mine (a int)'],
     ['create a schema', 'create schema mine'],
-    ['lock rows', 'select from public.shops for share'],
+    // Citus refuses to lock rows of several organisations before it looks at the rights.
+    ['lock rows', `select from public.shops where organisation_id = '${randomUUID()}' for share`],
     ['keep writers out', 'begin; lock table public.shops in share mode'],
     ['look a key up', `select find_api_key('x')`],
     ['list keys', `select changed_api_keys('0'::xid8)`],
