@@ -1,6 +1,8 @@
 -- Erasing people. The ids of an erasure are kept in plain text until everything about them is gone, and as hashes for good, so
 -- that nobody brings the people back.
 set local lock_timeout = '3s';
+-- In a cluster, a table that is altered on all nodes at once could not be followed by a function.
+set local citus.multi_shard_modify_mode = 'sequential';
 
 -- Counts the changes of the organisation's suppressions. Whatever writes records of people compares it with what the process
 -- knows, in the statement that writes or one before it in its transaction.

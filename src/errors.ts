@@ -142,6 +142,11 @@ const onPublicApi = {
     'This service has no key to remember erased people by',
     'the operator sets ERASURE_KEYS',
   ],
+  erasure_not_in_cluster: [
+    501,
+    'Nobody can be erased in a cluster of several PostgreSQL servers yet',
+    'ask the operator of the service',
+  ],
   outcome_unknown: [
     500,
     'The interaction may or may not have been stored',

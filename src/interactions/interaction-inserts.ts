@@ -54,7 +54,8 @@ export async function flushInteractions(
   if (!isCluster) return storeInOneExchange(await pools.connect(undefined), found);
   // In a cluster nothing is committed until all rows were seen to be written.
   return storeInTransaction({ connect: () => pools.connect(node) }, async (client) => {
-    const added = await claimKeys(client, await withCurrentVersion(client, await found(client)));
+    // Nobody can be erased in a cluster, so the version of the suppressions does not change.
+    const added = await claimKeys(client, await found(client));
     const ids = added.flatMap(({ interactions }) => interactions.map(({ interactionId }) => interactionId));
     return { result: new Set(ids), done: added.map(doneOf), writes: insertsTogether(added) };
   });
@@ -99,19 +100,6 @@ function isKnown(
   return (
     knownIds.has(organisationId, itemTypes[itemType], itemId) &&
     (studentId === null || knownIds.has(organisationId, 'customers', studentId))
-  );
-}
-
-/** The organisations whose suppressions are those that their interactions were checked with. */
-async function withCurrentVersion(client: Client, all: readonly Added[]): Promise<Added[]> {
-  if (all.length === 0) return [];
-  const { rows } = await client.query<{ organisation_id: string; version: number }>(
-    'select organisation_id, suppressions_version as version from tenants where organisation_id = any ($1::uuid[])',
-    [all.map(({ organisationId }) => organisationId)],
-  );
-  const versions = new Map(rows.map(({ organisation_id, version }) => [organisation_id, version]));
-  return all.filter(
-    ({ organisationId, suppressionsVersion }) => versions.get(organisationId) === suppressionsVersion,
   );
 }
 

@@ -95,6 +95,7 @@ export async function refuseDistribution(coordinator: Coordinator, shards?: numb
     throw new ClusterRefused(
       `the tables are distributed over ${before} shards already, which --shards does not change; leave it out, or give ${before}`,
     );
+  if (before === 0) await refuseErasures(coordinator);
   if (before === 0) await refuseServing(coordinator);
 }
 
@@ -154,6 +155,15 @@ async function refuseNodes(coordinator: Coordinator): Promise<void> {
         `${node} has extra_float_digits below 1, so numbers would be read rounded; set it to 1 on every node`,
       );
   }
+}
+
+/** Whoever was erased could come back: the processes of a cluster do not look up suppressions for single interactions. */
+async function refuseErasures(coordinator: Coordinator): Promise<void> {
+  const { rows } = await coordinator.query('select 1 from erasures limit 1');
+  if (rows.length > 0)
+    throw new ClusterRefused(
+      'people were erased from this database, and a cluster cannot erase people yet; stay with one PostgreSQL',
+    );
 }
 
 /** A process with statements prepared for plain PostgreSQL would fail on Citus until it is restarted. */
