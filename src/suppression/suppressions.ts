@@ -87,6 +87,14 @@ export class Suppressions {
     const filters =
       before?.filters ??
       this.#keys.map((key) => ({ hasher: new IdHasher(key, organisationId), filter: new IdFilter() }));
+    if (!before) {
+      const { count } = await queryRow<{ count: number }>(client, {
+        name: 'count suppressions',
+        text: 'select count(*)::integer as count from suppressions where organisation_id = $1',
+        values: [organisationId],
+      });
+      for (const { filter } of filters) filter.reserve(count);
+    }
     await addHashes(client, organisationId, before?.version ?? 0, (low, high) => {
       for (const { filter } of filters) filter.add(low, high);
     });

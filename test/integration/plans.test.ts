@@ -95,6 +95,7 @@ const mayCostMore: Readonly<Record<string, string>> = {
     'PostgreSQL takes a range it does not know for a 200th of the table; it is read by its index',
   '(request_id, rejection_id) >': 'the same: it is a range of one request, read by the index of requests',
   'order by version, hash limit': 'it reads up to 100,000 by their index, once for each process',
+  'as count from suppressions': 'each process counts them once, by an index alone, and then reads them all',
   'as next order by rejection_id limit 10000':
     'it reads up to 10,000 of a type or a kind by their index; the small table has fewer of them',
 };
