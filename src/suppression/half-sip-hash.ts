@@ -2,7 +2,7 @@
 
 /**
  * HalfSipHash-2-4 with 64 bits of output: a hash with a secret key whose arithmetic is that of 32-bit integers, so it takes
- * JavaScript 0.1 microseconds where an HMAC takes 2. Who sees hashes, but not the key, can neither make more of them nor
+ * JavaScript 0.2 microseconds where an HMAC takes 19. Who sees hashes, but not the key, can neither make more of them nor
  * test ids.
  */
 export class HalfSipHash {
