@@ -129,8 +129,9 @@ export const limits = {
   settleRejectionsMs: 5_000,
   batchesPerSettling: 50,
   rejectionKindsPerBatchMax: 50,
-  /** How many ids an erasure may have, and how long one may be. */
+  /** How many ids an erasure may have, and how large its body may be: each id has at most 255 characters of 4 bytes. */
   erasureIdsMax: 5_000,
+  erasureBodyBytesMax: 6 * 1024 * 1024,
   erasuresPerPageMax: 1_000,
   erasuresPerPageDefault: 100,
   /** How often erasures go on, how long at most, and how much at once. */

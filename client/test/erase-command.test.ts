@@ -185,7 +185,7 @@ it('asks first, and lists unknown ids, on a terminal alone', async () => {
   expect(await storedCustomers()).toBe(0);
 });
 
-it('what is not swept in time, or interrupted, goes on without the command', async () => {
+it('an erasure continues after a timeout or an interruption of the command', async () => {
   const ids = await storeCustomers(2);
   // An open transaction holds the sweep back.
   const other = new Client({ connectionString: server.databaseUrl });
@@ -199,14 +199,14 @@ it('what is not swept in time, or interrupted, goes on without the command', asy
   await expect.poll(async () => (await listed()).length).toBe(2);
   await begun;
   stopped.kill('SIGINT');
-  const goesOn = 'The erasure goes on without this command. See how far it is with intake erasures.';
+  const continues = 'The erasure continues on the server. intake erasures shows its state.';
   const { exitCode, stderr } = await stopped.ended;
   expect({ exitCode, stderr }).toMatchObject({ exitCode: 2 });
-  expect(stderr).toContain(`${goesOn}\nError: Interrupted.\n`);
+  expect(stderr).toContain(`${continues}\nError: Interrupted.\n`);
   const { exitCode: lateCode, stdout, stderr: lateError } = await late;
   expect(lateCode).toBe(1);
   expect(stdout).toMatch(/ running\n$/);
-  expect(lateError).toContain('It is not swept yet, and goes on without this command.');
+  expect(lateError).toContain('The sweep is not finished, and continues on the server.');
   await other.query('rollback');
   await expect.poll(async () => (await listed()).map(({ state }) => state)).toEqual(['swept', 'swept']);
 });

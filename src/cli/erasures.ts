@@ -3,7 +3,7 @@ import { readLedger } from '../operator/erasure-ledger.ts';
 import { refuseArguments } from './arguments/help.ts';
 import { withPool } from './database/with-pool.ts';
 
-/** Writes the ledger of erased people, a line for each hash: what a restored database has to be told. */
+/** Writes the ledger of erased people, one hash a line, for after-restore. */
 export async function run(args: string[]): Promise<void> {
   refuseArguments('erasures', args);
   await withPool(async (pool) => {

@@ -4,7 +4,7 @@ import { createPrivateKey, createPublicKey, hash, hkdfSync, type KeyObject, sign
 import { personalTables } from './erasure-functions.ts';
 import type { Erasure } from './find-erasures.ts';
 
-/** What an erasure did and what it could not reach, for whoever has to prove it. */
+/** Proof of an erasure: what it removed, and what remains outside. */
 export interface Certificate {
   readonly service: 'intake';
   readonly organisation_id: string;

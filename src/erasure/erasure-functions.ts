@@ -7,7 +7,7 @@ import { sentFields, type UploadType, uploadTypes } from '../registry/upload-typ
 export interface PersonalTable {
   readonly type: UploadType;
   readonly name: string;
-  /** The column of the primary key beside the organisation. */
+  /** The second column of the primary key, after the organisation. */
   readonly id: string;
   /** The columns with ids of people. */
   readonly identifying: readonly string[];

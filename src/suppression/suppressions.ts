@@ -124,7 +124,6 @@ function mayHave({ hasher, filter }: Known['filters'][number], id: string): bool
 
 /** Asks about ids. */
 export interface IdCheck {
-  readonly version: number;
   /** Whether there is nothing to ask. */
   readonly isEmpty: boolean;
   /** Whether the id may be that of an erased person. */
@@ -138,7 +137,6 @@ export interface IdCheck {
 }
 
 const nobodyErased: IdCheck = {
-  version: 0,
   isEmpty: true,
   mayBeErased: () => false,
   mayBeErasedAt: () => false,
@@ -148,13 +146,11 @@ const nobodyErased: IdCheck = {
 
 class FilteredCheck implements IdCheck {
   readonly isEmpty = false;
-  readonly version: number;
   readonly #client: Client;
   readonly #organisationId: string;
   readonly #filters: Known['filters'];
 
-  constructor(client: Client, organisationId: string, { version, filters }: Known) {
-    this.version = version;
+  constructor(client: Client, organisationId: string, { filters }: Known) {
     this.#client = client;
     this.#organisationId = organisationId;
     this.#filters = filters;

@@ -102,8 +102,8 @@ Shows who did what to organisations, keys and tokens, the newest first, 100 entr
   intake-server audit --organisation acme`,
   erasures: `intake-server erasures
 
-Writes the ledger of erased people, a line of JSON for each hash of an id, to be kept outside the database: a restored database
-is told with it who had been erased.
+Writes the ledger of erased people, a line of JSON for each hash of an id, to be kept outside the database. after-restore reads
+it to erase these people again.
 
   intake-server erasures > erasures.ndjson`,
   plan: `intake-server plan --records-per-second <n> --interactions-per-second <n> --organisations <n> --retention <days>

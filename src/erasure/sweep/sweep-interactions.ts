@@ -4,6 +4,7 @@ import { limits } from '../../limits.ts';
 import type { Pool } from '../../postgres/pool.ts';
 import { isUuid } from '../../registry/fields.ts';
 import { lastUuid } from '../../registry/uuid-v7.ts';
+import type { PersonalTable } from '../erasure-functions.ts';
 import type { FoundRow, Sweep } from './sweep-step.ts';
 
 /** An interaction of a person, with the user that it names. */
@@ -14,32 +15,31 @@ export interface FoundInteraction extends FoundRow {
 export interface NextInteractions {
   readonly found: readonly FoundInteraction[];
   /** Ids from here on are done; null when all are. */
-  readonly below: string | null;
+  readonly after: string | null;
 }
 
 /**
- * Finds the next interactions of people, the newest days first: along the indexes by student and user on past days, and all rows
- * of the days that have no such index yet. What an index finds is found again until it is erased, unless `onlyOnce`.
+ * Finds the next interactions of people, the newest days first: along the indexes by student and user on past days, and among all
+ * rows of the days that have no such index yet. What an index finds is found again until it is erased.
  */
 export async function nextInteractions(
   pool: Pool,
   sweep: Sweep,
+  _: PersonalTable,
   before: string | null,
-  onlyOnce: boolean,
 ): Promise<NextInteractions> {
   const below = before ?? lastUuid;
   const span = await spanBelow(pool, below);
-  if (!span) return { found: [], below: null };
+  if (!span) return { found: [], after: null };
   if (!span.isIndexed) return scan(pool, sweep, span.firstId, below);
-  const limit = onlyOnce ? '' : `limit ${limits.erasureRowsPerStep}`;
-  const range = `t.organisation_id = $1 and t.interaction_id >= ${uuidLiteral(span.firstId)} and t.interaction_id < ${uuidLiteral(below)}`;
+  const range = rangeOf(span.firstId, below);
   const { rows } = await pool.query<{ id: string; user_id: string | null; student_id: string | null }>(
     `select interaction_id as id, user_id, student_id from interactions t
      where ${range} and t.student_id = any ($2::uuid[])
      union all
      select interaction_id, user_id, student_id from interactions t
      where ${range} and t.user_id = any ($3::text[]) and (t.student_id = any ($2::uuid[])) is not true
-     ${limit}`,
+     limit ${limits.erasureRowsPerStep}`,
     [sweep.organisationId, [...sweep.ids.keys()].filter(isUuid), [...sweep.ids.keys()]],
   );
   const found = rows.map(({ id, user_id, student_id }) => ({
@@ -47,16 +47,40 @@ export async function nextInteractions(
     user_id,
     erasure_id: (sweep.ids.get(student_id ?? '') ?? sweep.ids.get(user_id ?? '')) as string,
   }));
-  const isWhole = onlyOnce || rows.length < limits.erasureRowsPerStep;
-  return { found, below: isWhole ? span.firstId : below };
+  return { found, after: rows.length < limits.erasureRowsPerStep ? span.firstId : below };
+}
+
+/** Finds the users that interactions name together with these people, each once for a range of past days. */
+export async function nextUsers(
+  pool: Pool,
+  sweep: Sweep,
+  before: string | null,
+): Promise<{ readonly found: readonly Omit<FoundInteraction, 'id'>[]; readonly after: string | null }> {
+  const below = before ?? lastUuid;
+  const span = await spanBelow(pool, below);
+  if (!span) return { found: [], after: null };
+  if (!span.isIndexed) return scan(pool, sweep, span.firstId, below);
+  const { rows } = await pool.query<{ user_id: string; student_id: string }>(
+    `select distinct user_id, student_id from interactions t
+     where ${rangeOf(span.firstId, below)} and t.student_id = any ($2::uuid[]) and user_id is not null`,
+    [sweep.organisationId, [...sweep.ids.keys()].filter(isUuid)],
+  );
+  const found = rows.map(({ user_id, student_id }) => ({
+    user_id,
+    erasure_id: sweep.ids.get(student_id) as string,
+  }));
+  return { found, after: span.firstId };
+}
+
+function rangeOf(first: string, below: string): string {
+  return `t.organisation_id = $1 and t.interaction_id >= ${uuidLiteral(first)} and t.interaction_id < ${uuidLiteral(below)}`;
 }
 
 /** Reads rows of days without indexes, from the newest. */
 async function scan(pool: Pool, sweep: Sweep, firstId: string, below: string): Promise<NextInteractions> {
   const scanned = `
     select interaction_id as id, user_id, student_id from interactions t
-    where organisation_id = $1 and interaction_id >= ${uuidLiteral(firstId)} and interaction_id < ${uuidLiteral(below)}
-    order by interaction_id desc limit ${limits.erasureRowsPerScan}`;
+    where ${rangeOf(firstId, below)} order by interaction_id desc limit ${limits.erasureRowsPerScan}`;
   const { rows: found } = await pool.query<FoundInteraction>(
     `select distinct on (s.id) s.id, s.user_id, e.erasure_id
      from (${scanned}) s cross join unnest(array[s.user_id, s.student_id::text]) as p(id)
@@ -68,5 +92,5 @@ async function scan(pool: Pool, sweep: Sweep, firstId: string, below: string): P
     `select id from (${scanned}) s order by id desc offset ${limits.erasureRowsPerScan - 1}`,
     [sweep.organisationId],
   );
-  return { found, below: ends[0]?.id ?? firstId };
+  return { found, after: ends[0]?.id ?? firstId };
 }

@@ -21,7 +21,7 @@ export interface StepResult {
   readonly done: readonly Done[];
   /** The erasure of each row that was changed or deleted. */
   readonly rows: readonly string[];
-  /** Where the step goes on; null when it is finished. */
+  /** Where the next part starts; null after the last. */
   readonly after: string | null;
 }
 

@@ -126,7 +126,7 @@ function keysOf(table: string, forget: string): Step {
 /** What the report is counted from; its figures stay. */
 const report: Step = async (_, sweep) => async (client) => {
   const { organisationId, ids } = sweep;
-  // Whoever is counting has finished after this, and sees the interactions without their people from here on.
+  // Waits for a step of the report that is running. Later ones read interactions without their people.
   await client.query('select from report_progress where organisation_id = $1 for update', [organisationId]);
   await queryRow(client, {
     text: 'select erase_from_report($1, $2::uuid[])',

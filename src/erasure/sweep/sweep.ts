@@ -8,7 +8,7 @@ import { type PersonalTable, personalTables } from '../erasure-functions.ts';
 import { addIds, type ErasureMode, nextVersion } from '../request-erasure.ts';
 import { hideRestoredCustomers, identifyNext } from './identify-people.ts';
 import { runningTransactions } from './running-transactions.ts';
-import { nextInteractions } from './sweep-interactions.ts';
+import { nextInteractions, nextUsers } from './sweep-interactions.ts';
 import { forgetInLog } from './sweep-log.ts';
 import { eraseRows, nextRows } from './sweep-rows.ts';
 import type { FoundRow, Step, Sweep } from './sweep-step.ts';
@@ -19,39 +19,22 @@ import { eraseTexts } from './sweep-texts.ts';
  * leaves nothing half done. Customers come last, when nothing refers to them any more.
  */
 const steps: readonly (readonly [name: string, step: Step])[] = [
-  ...personalTables
-    .filter(({ type }) => type !== 'customers')
-    .map((table): readonly [string, Step] => [
-      table.name,
-      async (pool, sweep, after) => {
-        const next =
-          table.type === 'interactions'
-            ? await nextInteractions(pool, sweep, after, false).then(({ found, below }) => ({
-                found,
-                after: below,
-              }))
-            : await nextRows(pool, sweep, table, after);
-        return async (client) => ({
-          ...(await eraseRows(client, sweep, table, next.found)),
-          after: next.after,
-        });
-      },
-    ]),
+  ...personalTables.filter(({ type }) => type !== 'customers').map(eraseTable),
   ...eraseTexts,
   ['changes', forgetInLog],
-  ...personalTables
-    .filter(({ type }) => type === 'customers')
-    .map((table): readonly [string, Step] => [
-      table.name,
-      async (pool, sweep, after) => {
-        const next = await nextRows(pool, sweep, table, after);
-        return async (client) => ({
-          ...(await eraseRows(client, sweep, table, next.found)),
-          after: next.after,
-        });
-      },
-    ]),
+  ...personalTables.filter(({ type }) => type === 'customers').map(eraseTable),
 ];
+
+function eraseTable(table: PersonalTable): readonly [name: string, step: Step] {
+  const next = table.type === 'interactions' ? nextInteractions : nextRows;
+  return [
+    table.name,
+    async (pool, sweep, from) => {
+      const { found, after } = await next(pool, sweep, table, from);
+      return async (client) => ({ ...(await eraseRows(client, sweep, table, found)), after });
+    },
+  ];
+}
 
 interface Running {
   readonly erasure_id: string;
@@ -276,14 +259,14 @@ async function collectUsers(
   step: Running,
   suppressions: Suppressions,
 ): Promise<boolean> {
-  const { found, below } = await nextInteractions(pool, sweep, step.after, true);
+  const { found, after } = await nextUsers(pool, sweep, step.after);
   const users = found.flatMap(({ user_id, erasure_id }) =>
     user_id === null || sweep.ids.has(user_id) ? [] : { id: user_id, erasure_id },
   );
   await inTransaction(pool, async (client) => {
     await lockStep(client, sweep, step);
     await addPeople(client, sweep, users, suppressions);
-    await noteProgress(client, sweep, below === null ? 'fence users' : 'collect', below);
+    await noteProgress(client, sweep, after === null ? 'fence users' : 'collect', after);
   });
   return true;
 }

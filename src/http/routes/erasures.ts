@@ -74,6 +74,7 @@ const request: Operation = {
   permission: 'data:erase',
   requestBody: {
     schema: bodyOfRequest,
+    bytesMax: limits.erasureBodyBytesMax,
     example: { customer_ids: ['e5b1c8d2-7f36-4a90-8c14-9d2e6f70b351'], mode: 'anonymise' },
   },
   answers: {

@@ -55,7 +55,7 @@ Examples:
   intake erase --file visitors.txt --users --delete
   psql -Atc 'select customer_id from leavers' | intake erase --file - --yes --no-wait --json
 
-Exit code: 0, 1 if it was not swept in time. The sweep goes on, and intake erasures shows how far it is.`,
+Exit code: 0, or 1 if the sweep takes longer than --timeout. It continues on the server; intake erasures shows its state.`,
   options: {
     file: { type: 'string' },
     users: { type: 'boolean' },
@@ -79,7 +79,7 @@ Exit code: 0, 1 if it was not swept in time. The sweep goes on, and intake erasu
     const erased = values['no-wait'] ? requested : await untilSwept(intake, requested, endMs, signal);
     await report(erased, requested, values);
     if (values['no-wait'] || erased.every(isSwept)) return 0;
-    say('It is not swept yet, and goes on without this command. See how far it is with intake erasures.');
+    say('The sweep is not finished, and continues on the server. intake erasures shows its state.');
     return 1;
   },
 };
@@ -147,7 +147,7 @@ async function untilSwept(
   } catch (error) {
     progress.clear();
     if (signal.aborted || error instanceof IntakeError)
-      say('The erasure goes on without this command. See how far it is with intake erasures.');
+      say('The erasure continues on the server. intake erasures shows its state.');
     throw error;
   } finally {
     progress.clear();
