@@ -106,18 +106,43 @@ async function runLane(lane: Lane): Promise<void> {
   }
 }
 
-function slowestFiles(): (readonly [seconds: number, what: string])[] {
-  return globSync('*.json', { cwd: reports })
-    .flatMap((report) => {
-      const text = readFileSync(join(reports, report), 'utf8');
-      const results: { name: string; startTime: number; endTime: number }[] = JSON.parse(text).testResults;
-      return results.map(({ name, startTime, endTime }) => {
-        const file = relative('', name);
-        return [(endTime - startTime) / 1_000, `${file} (${report.replace('.json', '')})`] as const;
-      });
-    })
+interface FileResult {
+  readonly name: string;
+  readonly startTime: number;
+  readonly endTime: number;
+  /** What went wrong outside the tests, in a hook or while loading. */
+  readonly message: string;
+  readonly assertionResults: readonly {
+    status: string;
+    fullName: string;
+    failureMessages: readonly string[];
+  }[];
+}
+
+/** Files that were tested, each with the stage that tested it. */
+function testedFiles(): (FileResult & { readonly file: string })[] {
+  return globSync('*.json', { cwd: reports }).flatMap((report) => {
+    const results: FileResult[] = JSON.parse(readFileSync(join(reports, report), 'utf8')).testResults;
+    const stage = report.replace('.json', '');
+    return results.map((result) => ({ ...result, file: `${relative('', result.name)} (${stage})` }));
+  });
+}
+
+const slowest = (files: ReturnType<typeof testedFiles>) =>
+  files
+    .map(({ startTime, endTime, file }) => [(endTime - startTime) / 1_000, file] as const)
     .toSorted(([one], [other]) => other - one)
     .slice(0, 10);
+
+/** The failed tests again, after everything else: the end of a log is what people see first. */
+function printFailures(files: ReturnType<typeof testedFiles>): void {
+  for (const { file, message, assertionResults } of files) {
+    if (message !== '') console.error(`\n${file}: ${message}`);
+    for (const { status, fullName, failureMessages } of assertionResults) {
+      if (status === 'failed')
+        console.error(`\n${file}: ${fullName}\n${failureMessages.join('\n').slice(0, 600)}`);
+    }
+  }
 }
 
 function print(title: string, lines: readonly (readonly [seconds: number, what: string])[]): void {
@@ -127,8 +152,10 @@ function print(title: string, lines: readonly (readonly [seconds: number, what: 
 
 for (const row of all ? [...quick, ...others] : quick) await Promise.all(row.map(runLane));
 print('Stages', [...took, [performance.now() / 1_000, 'from beginning to end']]);
-print('Slowest test files', slowestFiles());
+const files = testedFiles();
 rmSync(reports, { recursive: true });
+print('Slowest test files', slowest(files));
+printFailures(files);
 if (failed.length > 0) {
   console.error(`\nFAILED: ${failed.join(', ')}`);
   process.exitCode = 1;
