@@ -142,11 +142,6 @@ const onPublicApi = {
     'This service has no key to remember erased people by',
     'the operator sets ERASURE_KEYS',
   ],
-  erasure_not_in_cluster: [
-    501,
-    'Nobody can be erased in a cluster of several PostgreSQL servers yet',
-    'ask the operator of the service',
-  ],
   outcome_unknown: [
     500,
     'The interaction may or may not have been stored',
@@ -166,7 +161,19 @@ const onAdminApi = {
   slug_taken: [409, 'There is an organisation with this slug already', 'choose another'],
 } as const satisfies Record<string, Row>;
 
-const table = { ...onEitherApi, ...onPublicApi, ...onAdminApi };
+/** Not part of an API: only the console's own pages see these. */
+const onConsole = {
+  not_signed_in: [401, 'Nobody is signed in, or the session has ended', 'sign in again'],
+  link_not_usable: [
+    401,
+    'This link was used before, or is too old',
+    'ask whoever sent it for another, or sign in with a key',
+  ],
+  browser_key: [403, 'This key is for web pages and may only record interactions', 'use another key'],
+  other_page: [403, 'The request came from another page', 'use the console'],
+} as const satisfies Record<string, Row>;
+
+const table = { ...onEitherApi, ...onPublicApi, ...onAdminApi, ...onConsole };
 
 export type RequestErrorCode = keyof typeof table;
 

@@ -114,6 +114,9 @@ export const limits = {
   receiptsPerPageMax: 100,
   receiptsPerPageDefault: 20,
   receiptsKeptDays: 30,
+  /** Receipts can be counted for so many days. */
+  receiptDaysMax: 31,
+  receiptDaysDefault: 14,
   weeklyPartitionsAhead: 4,
 
   // Rejections
@@ -136,7 +139,7 @@ export const limits = {
   erasuresPerPageDefault: 100,
   /** How often erasures go on, how long at most, and how much at once. */
   erasureIntervalMs: 1_000,
-  erasureMs: 2_000,
+  erasureMs: 10_000,
   erasureRowsPerScan: 20_000,
   ledgerEntriesPerRead: 10_000,
   erasureRowsPerStep: 2_000,
@@ -341,10 +344,18 @@ export const limits = {
   graceSecondsMax: 365 * 24 * 3_600,
   graceSecondsDefault: 24 * 3_600,
 
+  // The console
+
+  /** How long a session lasts at most; the functions of the database say the same. */
+  consoleSessionSeconds: 12 * 3_600,
+  consoleSignInBytesMax: 4_096,
+  /** How long a link of the operator can be used, and what was begun with it lasts, unless something else is said. */
+  consoleLinkMs: 3_600_000,
+
   // Maintenance
 
   /** One for each long chore and one for the others, so none waits for another's statement. */
-  choreConnectionsMax: 4,
+  choreConnectionsMax: 5,
   /** Separate, so the leader renews its lease however slow its chores are. */
   leaseConnectionsMax: 1,
   maintenanceIntervalMs: 3_600_000,

@@ -44,6 +44,9 @@ export async function makeErasureFunctions(client: Client): Promise<void> {
   for (const table of personalTables) await client.query(functionOf(table));
 }
 
+/** All functions that erase. */
+export const erasureFunctions: readonly string[] = [...personalTables.map(functionName), 'erase_from_report'];
+
 export function functionName({ name }: PersonalTable): string {
   return `erase_${name}`;
 }

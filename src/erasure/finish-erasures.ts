@@ -1,23 +1,25 @@
 import type { Pool } from '../postgres/pool.ts';
 
+const dayMs = 86_400_000;
+
 /**
  * An erasure is done when the day of its last entries in the change log has been dropped. To be called after old days were
  * dropped.
  */
 export async function finishErasures(pool: Pool): Promise<void> {
   const { rows: days } = await pool.query<{ day: string }>(
-    `select distinct to_char(swept_at at time zone 'UTC', 'YYYY_MM_DD') as day from erasures where state = 'swept'`,
+    `select distinct to_char(swept_at at time zone 'UTC', 'YYYY-MM-DD') as day from erasures where state = 'swept'`,
   );
   for (const { day } of days) {
     const { rows } = await pool.query<{ is_there: boolean }>(
       'select to_regclass($1) is not null as is_there',
-      [`public.changes_${day}`],
+      [`public.changes_${day.replaceAll('-', '_')}`],
     );
     if (rows[0]?.is_there) continue;
+    const began = new Date(day);
     await pool.query(
-      `update erasures set state = 'done', done_at = $1
-       where state = 'swept' and to_char(swept_at at time zone 'UTC', 'YYYY_MM_DD') = $2`,
-      [new Date(), day],
+      `update erasures set state = 'done', done_at = $1 where state = 'swept' and swept_at >= $2 and swept_at < $3`,
+      [new Date(), began, new Date(began.getTime() + dayMs)],
     );
   }
 }

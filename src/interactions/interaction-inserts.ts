@@ -6,7 +6,7 @@ import { inOneExchange, type Statement, type Write } from '../postgres/pipelined
 import { type Client, leavesOutcomeOpen } from '../postgres/pool.ts';
 import { CommitUnconfirmed } from '../postgres/transactions.ts';
 import { itemTypes } from '../registry/interaction.ts';
-import type { Suppressions } from '../suppression/suppressions.ts';
+import { currentVersion, type Suppressions } from '../suppression/suppressions.ts';
 import { claimColumns, claimsInParts, unlessClaimed } from './idempotency-keys.ts';
 import {
   arraysOf,
@@ -54,8 +54,7 @@ export async function flushInteractions(
   if (!isCluster) return storeInOneExchange(await pools.connect(undefined), found);
   // In a cluster nothing is committed until all rows were seen to be written.
   return storeInTransaction({ connect: () => pools.connect(node) }, async (client) => {
-    // Nobody can be erased in a cluster, so the version of the suppressions does not change.
-    const added = await claimKeys(client, await found(client));
+    const added = await claimKeys(client, await withCurrentVersion(client, await found(client)));
     const ids = added.flatMap(({ interactions }) => interactions.map(({ interactionId }) => interactionId));
     return { result: new Set(ids), done: added.map(doneOf), writes: insertsTogether(added) };
   });
@@ -101,6 +100,13 @@ function isKnown(
     knownIds.has(organisationId, itemTypes[itemType], itemId) &&
     (studentId === null || knownIds.has(organisationId, 'customers', studentId))
   );
+}
+
+/** The organisations from which nobody was erased since their interactions were checked. */
+async function withCurrentVersion(client: Client, all: readonly Added[]): Promise<Added[]> {
+  // A statement for each: what reads several shards is planned anew every time.
+  const versions = await Promise.all(all.map(({ organisationId }) => currentVersion(client, organisationId)));
+  return all.filter(({ suppressionsVersion }, at) => versions[at] === suppressionsVersion);
 }
 
 const arrays = arraysOf([]).length;

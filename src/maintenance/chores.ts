@@ -87,6 +87,7 @@ export function choresOf(pool: Pool, config: MaintenanceConfig): Chore[] {
     {
       name: 'erase people',
       everyMs: limits.erasureIntervalMs,
+      isLong: true,
       run: (stopping) => sweepErasures(pool, suppressions, stopping),
     },
     {

@@ -1,3 +1,4 @@
+import { erasureFunctions } from '../erasure/erasure-functions.ts';
 import { limits } from '../limits.ts';
 import { selectCluster } from '../postgres/cluster/extension.ts';
 import { schemaState } from '../postgres/schema/schema-state.ts';
@@ -57,7 +58,30 @@ export async function distributionSteps(
     coordinator,
     remaining.map(({ name }) => name),
   );
-  return [...steps, ...left.map((name) => `select truncate_local_data_after_distributing_table('${name}')`)];
+  return [
+    ...steps,
+    ...left.map((name) => `select truncate_local_data_after_distributing_table('${name}')`),
+    ...(await functionSteps(coordinator)),
+  ];
+}
+
+/**
+ * The functions that erase people run on the node that has the organisation's rows: there, the owner's writes and those of the
+ * service belong to one transaction. From the coordinator, each role would write over a connection of its own, which Citus
+ * refuses.
+ */
+async function functionSteps(coordinator: Coordinator): Promise<string[]> {
+  const { rows } = await coordinator.query<{ name: string }>(
+    `select p.oid::regprocedure::text as name from pg_proc p
+     where p.pronamespace = 'public'::regnamespace and p.proname = any ($1) and not exists (
+       select from pg_dist_object o where o.classid = 'pg_proc'::regclass and o.objid = p.oid and o.force_delegation)
+     order by p.proname`,
+    [erasureFunctions],
+  );
+  return rows.map(
+    ({ name }) =>
+      `select create_distributed_function('${name}', 'organisation', colocate_with => 'tenants', force_delegation => true)`,
+  );
 }
 
 /** The tables, distributed or about to be, that have rows on the coordinator, partitions included. */
@@ -95,7 +119,6 @@ export async function refuseDistribution(coordinator: Coordinator, shards?: numb
     throw new ClusterRefused(
       `the tables are distributed over ${before} shards already, which --shards does not change; leave it out, or give ${before}`,
     );
-  if (before === 0) await refuseErasures(coordinator);
   if (before === 0) await refuseServing(coordinator);
 }
 
@@ -155,15 +178,6 @@ async function refuseNodes(coordinator: Coordinator): Promise<void> {
         `${node} has extra_float_digits below 1, so numbers would be read rounded; set it to 1 on every node`,
       );
   }
-}
-
-/** Whoever was erased could come back: the processes of a cluster do not look up suppressions for single interactions. */
-async function refuseErasures(coordinator: Coordinator): Promise<void> {
-  const { rows } = await coordinator.query('select 1 from erasures limit 1');
-  if (rows.length > 0)
-    throw new ClusterRefused(
-      'people were erased from this database, and a cluster cannot erase people yet; stay with one PostgreSQL',
-    );
 }
 
 /** A process with statements prepared for plain PostgreSQL would fail on Citus until it is restarted. */

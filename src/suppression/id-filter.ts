@@ -1,6 +1,6 @@
 import type { HalfSipHash } from './half-sip-hash.ts';
 
-/** Hashes that a filter of 24 bits each and 10 positions mistakes for a known one: 1 of 100,000. */
+/** With 24 bits for each and 10 positions, it mistakes 1 of 100,000 for a known one; grown by parts, up to 25. */
 const bitsPerHash = 24;
 const positions = 10;
 

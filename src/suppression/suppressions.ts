@@ -188,7 +188,7 @@ class FilteredCheck implements IdCheck {
   }
 }
 
-async function currentVersion(client: Client, organisationId: string): Promise<number> {
+export async function currentVersion(client: Client, organisationId: string): Promise<number> {
   const { version } = await queryRow<{ version: number }>(client, {
     name: 'version of suppressions',
     text: 'select suppressions_version as version from tenants where organisation_id = $1',

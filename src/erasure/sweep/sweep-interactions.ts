@@ -5,7 +5,7 @@ import type { Pool } from '../../postgres/pool.ts';
 import { isUuid } from '../../registry/fields.ts';
 import { lastUuid } from '../../registry/uuid-v7.ts';
 import type { PersonalTable } from '../erasure-functions.ts';
-import type { FoundRow, Sweep } from './sweep-step.ts';
+import type { FoundRow, Last, Sweep } from './sweep-step.ts';
 
 /** An interaction of a person, with the user that it names. */
 export interface FoundInteraction extends FoundRow {
@@ -81,16 +81,18 @@ async function scan(pool: Pool, sweep: Sweep, firstId: string, below: string): P
   const scanned = `
     select interaction_id as id, user_id, student_id from interactions t
     where ${rangeOf(firstId, below)} order by interaction_id desc limit ${limits.erasureRowsPerScan}`;
-  const { rows: found } = await pool.query<FoundInteraction>(
-    `select distinct on (s.id) s.id, s.user_id, e.erasure_id
-     from (${scanned}) s cross join unnest(array[s.user_id, s.student_id::text]) as p(id)
-     join erasure_ids e on e.organisation_id = $1 and e.id = p.id
-     where e.erasure_id = any ($2::uuid[])`,
+  const { rows } = await pool.query<FoundInteraction | Last>(
+    `with s as materialized (${scanned})
+     (select distinct on (s.id) s.id, s.user_id, e.erasure_id
+      from s cross join unnest(array[s.user_id, s.student_id::text]) as p(id)
+      join erasure_ids e on e.organisation_id = $1 and e.id = p.id
+      where e.erasure_id = any ($2::uuid[]))
+     union all
+     (select s.id, null, null from s order by s.id desc offset ${limits.erasureRowsPerScan - 1})`,
     [sweep.organisationId, [...sweep.modes.keys()]],
   );
-  const { rows: ends } = await pool.query<{ id: string }>(
-    `select id from (${scanned}) s order by id desc offset ${limits.erasureRowsPerScan - 1}`,
-    [sweep.organisationId],
-  );
-  return { found, after: ends[0]?.id ?? firstId };
+  return {
+    found: rows.filter((row): row is FoundInteraction => row.erasure_id !== null),
+    after: rows.find(({ erasure_id }) => erasure_id === null)?.id ?? firstId,
+  };
 }

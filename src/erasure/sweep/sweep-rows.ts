@@ -5,7 +5,7 @@ import type { Client, Pool } from '../../postgres/pool.ts';
 import { beginAgainUnless, queryRow } from '../../postgres/transactions.ts';
 import { firstUuid } from '../../registry/uuid-v7.ts';
 import { functionName, type PersonalTable } from '../erasure-functions.ts';
-import type { FoundRow, StepResult, Sweep } from './sweep-step.ts';
+import type { FoundRow, Last, StepResult, Sweep } from './sweep-step.ts';
 
 /** A row with all ids of people in it. */
 export interface FoundPeople extends FoundRow {
@@ -26,18 +26,19 @@ export async function nextRows(
   const scanned = `
     select ${table.id} as id, array[${columns}] as people from ${table.name} t
     where organisation_id = $1 and ${table.id} > $2 order by ${table.id} limit ${limits.erasureRowsPerScan}`;
-  const values = [organisationId, after ?? firstUuid];
-  const { rows: found } = await pool.query<FoundPeople>(
+  const { rows } = await pool.query<FoundPeople | Last>(
     // Unnested, the ids can be joined by a hash table; compared with an array, each with each.
-    `select distinct s.id, s.people, e.erasure_id from (${scanned}) s cross join unnest(s.people) as p(id)
-     join erasure_ids e on e.organisation_id = $1 and e.id = p.id`,
-    values,
+    `with s as materialized (${scanned})
+     select distinct s.id, s.people, e.erasure_id from s cross join unnest(s.people) as p(id)
+     join erasure_ids e on e.organisation_id = $1 and e.id = p.id
+     union all
+     (select s.id, null, null from s order by s.id offset ${limits.erasureRowsPerScan - 1})`,
+    [organisationId, after ?? firstUuid],
   );
-  const { rows: ends } = await pool.query<{ id: string }>(
-    `select id from (${scanned}) s order by id offset ${limits.erasureRowsPerScan - 1}`,
-    values,
-  );
-  return { found, after: ends[0]?.id ?? null };
+  return {
+    found: rows.filter((row): row is FoundPeople => row.erasure_id !== null),
+    after: rows.find(({ erasure_id }) => erasure_id === null)?.id ?? null,
+  };
 }
 
 /** Deletes rows that were found, or empties what is personal in them; enters both in the change log. */

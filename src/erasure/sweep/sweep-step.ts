@@ -16,6 +16,12 @@ export interface FoundRow {
   readonly erasure_id: string;
 }
 
+/** The last row that was read, if there may be more. */
+export interface Last {
+  readonly id: string;
+  readonly erasure_id: null;
+}
+
 /** What a step did in its transaction. */
 export interface StepResult {
   readonly done: readonly Done[];

@@ -1,5 +1,6 @@
 import { storeInTransaction } from '../../bookkeeping/store.ts';
 import { limits } from '../../limits.ts';
+import { runningTransactions } from '../../postgres/cluster/running-transactions.ts';
 import type { Client, Pool } from '../../postgres/pool.ts';
 import { inTransaction, queryRows } from '../../postgres/transactions.ts';
 import { firstUuid } from '../../registry/uuid-v7.ts';
@@ -7,7 +8,6 @@ import type { Suppressions } from '../../suppression/suppressions.ts';
 import { type PersonalTable, personalTables } from '../erasure-functions.ts';
 import { addIds, type ErasureMode, nextVersion } from '../request-erasure.ts';
 import { hideRestoredCustomers, identifyNext } from './identify-people.ts';
-import { runningTransactions } from './running-transactions.ts';
 import { nextInteractions, nextUsers } from './sweep-interactions.ts';
 import { forgetInLog } from './sweep-log.ts';
 import { eraseRows, nextRows } from './sweep-rows.ts';
