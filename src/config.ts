@@ -35,6 +35,8 @@ export interface Config extends Readonly<Record<WholeNumberName, number>> {
   readonly admin: AdminConfig | null;
   /** Whether `/docs` and `/openapi.json` are served, on both APIs. */
   readonly apiReference: boolean;
+  /** Whether `/console` is served. */
+  readonly console: boolean;
   readonly logLevel: string;
   /** Settings that work but should not be used. */
   readonly warnings: readonly string[];
@@ -88,6 +90,7 @@ export function readConfig(given: Environment = {}, fallbacks: Environment = {})
     traces: readTraces(env, problems),
     admin: readAdmin(env, problems, warnings),
     apiReference: readChoice(env, settings.apiReference, problems) === 'on',
+    console: readChoice(env, settings.console, problems) === 'on',
     logLevel: readChoice(env, settings.logLevel, problems),
     warnings,
   };

@@ -11,12 +11,13 @@ const commands: Record<string, () => Promise<{ run(args: string[]): Promise<void
   organisations: () => import('./cli/organisations.ts'),
   keys: () => import('./cli/keys.ts'),
   tokens: () => import('./cli/tokens.ts'),
+  console: () => import('./cli/console.ts'),
   audit: () => import('./cli/audit.ts'),
   erasures: () => import('./cli/erasures.ts'),
   plan: () => import('./cli/plan.ts'),
   'after-restore': () => import('./cli/after-restore.ts'),
-  distribute: () => import('./cli/distribute.ts'),
-  cluster: () => import('./cli/cluster.ts'),
+  distribute: () => import('./cli/cluster/distribute.ts'),
+  cluster: () => import('./cli/cluster/cluster.ts'),
 };
 
 const [name = 'help', ...args] = process.argv.slice(2);

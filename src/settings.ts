@@ -22,7 +22,7 @@ export const settings = {
   databaseConnectionsMax: [
     'DATABASE_CONNECTIONS_MAX',
     wholeNumber(10, 1, 1_000),
-    'connections for uploads and reads, per process, in a cluster over all nodes. [Ten more](operating.md#costs) serve the rest, in a cluster another two to each worker',
+    'connections for uploads and reads, per process, in a cluster over all nodes. [Thirteen more](operating.md#costs) serve the rest, in a cluster another two to each worker',
   ],
   databaseTimeoutMs: [
     'DATABASE_TIMEOUT_MS',
@@ -171,6 +171,7 @@ export const settings = {
     oneOf('on', ['on', 'off']),
     '`off`: no `/docs` and no `/openapi.json`, on either API',
   ],
+  console: ['CONSOLE', oneOf('on', ['on', 'off']), '`off`: no [console](console.md) at `/console`'],
   logLevel: [
     'LOG_LEVEL',
     oneOf('info', logLevels),

@@ -134,6 +134,12 @@ class Requests {
   get(requestId: string, { signal }: Signal = {}): Promise<Schemas['Receipt']> {
     return this.#connection.request({ path: `/v1/requests/${encodeURIComponent(requestId)}`, signal });
   }
+
+  /** How many uploads there were on each of the last days, in UTC, and what became of their records. */
+  daily({ days, signal }: { readonly days?: number } & Signal = {}): Promise<Schemas['DaysOfUploads']> {
+    const query = days === undefined ? '' : `?days=${days}`;
+    return this.#connection.request({ path: `/v1/requests/daily${query}`, signal });
+  }
 }
 
 /** Failed records that the service keeps. */

@@ -38,6 +38,7 @@ const methods: Readonly<Record<string, Method>> = {
   'get-overview': (intake) => intake.data.overview(),
   'list-changes': (intake) => first(intake.changes()),
   'list-requests': (intake) => first(intake.requests.list()),
+  'count-requests': (intake) => intake.requests.daily(),
   'get-request': (intake) => intake.requests.get(id),
   'list-rejections': (intake) => first(intake.rejections.list()),
   'discard-rejections': (intake) => intake.rejections.discard(),

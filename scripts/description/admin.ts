@@ -44,6 +44,11 @@ const schemas: Readonly<Record<string, JsonSchema>> = {
   Key: closed(key),
   IssuedKey: closed({ ...key, key: { ...text, description: 'shown this once' } }),
   KeyPage: pageSchema('keys', 'Key'),
+  ConsoleLink: closed({
+    path: { ...text, description: 'follows the address of the service; shown this once' },
+    key_id: text,
+    expires_at: instant,
+  }),
   AuditEntry: closed({
     audit_id: text,
     at: instant,
@@ -72,6 +77,7 @@ export function describeAdminApi(operations: readonly Operation<never>[]): JsonS
     tags: [
       { name: 'Organisations', description: 'Who may send, and how much.' },
       { name: 'Keys', description: 'Issued, rotated, revoked; shown once.' },
+      { name: 'Console', description: 'Links that sign somebody in.' },
       { name: 'Audit', description: 'Who did what, and when.' },
       { name: 'Health', description: 'For load balancers and monitoring.' },
     ],

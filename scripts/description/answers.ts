@@ -158,6 +158,20 @@ export const answerSchemas: Readonly<Record<string, JsonSchema>> = {
     requests: { type: 'array', items: ref('ReceiptSummary') },
     next_cursor: { type: ['string', 'null'], description: 'null on the last page' },
   }),
+  DaysOfUploads: closed({
+    days: {
+      type: 'array',
+      items: closed({
+        day: { type: 'string', format: 'date' },
+        uploads: closed({
+          complete: { ...count, description: 'every record was stored' },
+          partial: { ...count, description: 'some were' },
+          failed: { ...count, description: 'none was' },
+        }),
+        records: counts,
+      }),
+    },
+  }),
   Rejection: closed({
     rejection_id: uuid,
     type,

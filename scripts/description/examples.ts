@@ -101,6 +101,11 @@ export const publicExamples: Examples = {
   'list-changes 200': { changes: [change], next_cursor: cursor, has_more: false },
   'list-requests 200': { requests: [receiptSummary], next_cursor: null },
   'get-request 200': receipt,
+  'count-requests 200': {
+    days: [
+      { day: '2026-03-14', uploads: { complete: 1, partial: 1, failed: 0 }, records: receiptSummary.counts },
+    ],
+  },
   'discard-rejections 200': { discarded: 12, has_more: false },
   'record-interaction 201': interaction,
   'get-interaction 200': interaction,
@@ -155,6 +160,11 @@ export const adminExamples: Examples = {
   'get-organisation 200': organisation,
   'change-organisation 200': organisation,
   'issue-key 201': issuedKey,
+  'issue-console-link 201': {
+    path: '/console/sign-in#…',
+    key_id: issuedKey.key_id,
+    expires_at: '2026-03-14T10:26:53.035Z',
+  },
   'list-keys 200': { keys: [listedKey], next_cursor: null },
   'rotate-key 201': issuedKey,
   'revoke-key 200': { ...listedKey, revoked_at: '2026-03-14T10:00:00.000Z' },

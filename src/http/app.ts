@@ -15,6 +15,8 @@ import { type Step, untraced } from '../traces/step.ts';
 import type { Began, RequestTrace, Traces } from '../traces/traces.ts';
 import { adminOperations } from './admin/operations.ts';
 import type { AdminParts } from './admin/parts.ts';
+import { addConsole, consolePaths } from './console/pages.ts';
+import { consoleOperations } from './console/session.ts';
 import { type Admitted, admit, admitOperator, type Seen } from './gate.ts';
 import { isJsonLines, jsonLines } from './operation/accept.ts';
 import { corsHeaders, preflightHeaders } from './operation/browser-keys.ts';
@@ -49,6 +51,7 @@ declare module 'fastify' {
 interface Api<P> {
   readonly name: ApiName;
   readonly operations: readonly Operation<P>[];
+  readonly hasConsole: boolean;
   readonly parts: P;
   readonly admit: (request: FastifyRequest, seen: Seen) => Promise<Admitted>;
 }
@@ -57,7 +60,8 @@ interface Api<P> {
 export async function buildApp(parts: Parts, certificate?: Certificate): Promise<FastifyInstance> {
   return build(parts.config, certificate, {
     name: 'public',
-    operations,
+    operations: parts.config.console ? [...operations, ...consoleOperations] : operations,
+    hasConsole: parts.config.console,
     parts,
     admit: (request, seen) => admit(request, parts, seen),
   });
@@ -67,6 +71,7 @@ export async function buildAdminApp(parts: AdminParts, certificate?: Certificate
   return build(parts.config, certificate, {
     name: 'admin',
     operations: adminOperations,
+    hasConsole: false,
     parts,
     admit: (request) => admitOperator(request, parts),
   });
@@ -88,7 +93,12 @@ async function build<P extends BuildParts>(
   await app.register(compress, { customTypes: /^application\/x-ndjson\b/ });
   for (const operation of api.operations) addRoute(app, operation, api.parts);
   if (config.apiReference) addReference(app, api.name);
-  const urls = [...api.operations.map(routeOf), ...(config.apiReference ? referencePaths : [])];
+  if (api.hasConsole) addConsole(app);
+  const urls = [
+    ...api.operations.map(routeOf),
+    ...(config.apiReference ? referencePaths : []),
+    ...(api.hasConsole ? consolePaths : []),
+  ];
   refuseOtherMethods(app, urls, api.operations.filter(({ isForBrowsers }) => isForBrowsers).map(routeOf));
   return app;
 }
@@ -259,6 +269,8 @@ function addRoute<P>(app: FastifyInstance, operation: Operation<P>, parts: P): v
       const body = request.body as Buffer | undefined;
       const call: Call = {
         requestId: request.id,
+        address: request.ip,
+        isEncrypted: request.protocol === 'https',
         principal,
         token,
         params: request.params as Record<string, string>,

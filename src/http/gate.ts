@@ -3,11 +3,18 @@ import type { FastifyRequest } from 'fastify';
 import type { LimitHeaders } from '../admission/request-limits.ts';
 import type { Config } from '../config.ts';
 import { RequestError } from '../errors.ts';
-import { authenticate, bearerOf, type Principal, unauthorized } from '../keys/authenticate.ts';
+import {
+  authenticate,
+  authenticateSession,
+  bearerOf,
+  type Principal,
+  unauthorized,
+} from '../keys/authenticate.ts';
 import { lacksPermission, permits } from '../keys/permissions.ts';
 import { findToken } from '../operator/admin-tokens.ts';
 import { resourceTypes } from '../registry/resources.ts';
 import type { AdminParts } from './admin/parts.ts';
+import { isFromConsole, refuseOtherPage, sessionToken } from './console/from-console.ts';
 import { isPreflight, refuseVisitor } from './operation/browser-keys.ts';
 import type { Operation, Parts } from './operation/operation.ts';
 import { type Query, readQuery } from './operation/query.ts';
@@ -42,11 +49,8 @@ export interface Seen {
  * The checks before the body is read. Their order decides which of several failures is reported: HTTPS, key, what a
  * browser key may not do, request limit, address, method, permission, parameters.
  */
-export async function admit(
-  request: FastifyRequest,
-  { config, keys, failedKeys, requestLimits }: Parts,
-  seen: Seen,
-): Promise<Admitted> {
+export async function admit(request: FastifyRequest, parts: Parts, seen: Seen): Promise<Admitted> {
+  const { config, requestLimits } = parts;
   refuseUnsound(request, config);
   if (isPreflight(request)) return { principal: undefined, query: {} };
   const { operation } = request.routeOptions.config;
@@ -54,10 +58,8 @@ export async function admit(
   const onBrowserKey = (origins: readonly string[]) => {
     if (operation?.isForBrowsers && origins.includes(origin)) seen.origin(origin);
   };
-  const credentials = { authorization: request.headers.authorization, address: request.ip };
-  const principal = isPublic(request.url, config)
-    ? undefined
-    : await authenticate(keys, failedKeys, credentials, onBrowserKey);
+  if (isFromConsole(request) || operation?.path.startsWith('/console/')) refuseOtherPage(request);
+  const principal = await principalFor(request, parts, onBrowserKey);
   // A batch counts as its interactions once they are read, and as one until then.
   const limited = operation?.permission === 'interactions:write' ? 'interactions' : 'requests';
   if (principal) {
@@ -74,6 +76,20 @@ export async function admit(
     throw lacksPermission(operation.permission);
   }
   return { principal, query: queryOf(request) };
+}
+
+async function principalFor(
+  request: FastifyRequest,
+  parts: Parts,
+  onBrowserKey: (origins: readonly string[]) => void,
+): Promise<Principal | undefined> {
+  const { url, headers, ip: address } = request;
+  if (isPublic(url, parts.config)) return undefined;
+  // Whatever key is sent along: the console has its cookie, and only the console.
+  if (isFromConsole(request))
+    return (await authenticateSession(parts, sessionToken(headers.cookie), address)).principal;
+  const credentials = { authorization: headers.authorization, address };
+  return authenticate(parts.keys, parts.failedKeys, credentials, onBrowserKey);
 }
 
 /**
@@ -143,9 +159,11 @@ function countHeaders(rawHeaders: readonly string[], name: string): number {
   return count;
 }
 
-function isPublic(url: string, { apiReference }: Config): boolean {
+function isPublic(url: string, { apiReference, console: hasConsole }: Config): boolean {
   return (
     url.startsWith('/health/') ||
+    // Its pages, and signing in. What it asks of the API has another address by now.
+    (hasConsole && /^\/console([/?]|$)/.test(url)) ||
     /^\/v1\/erasure-keys(\?|$)/.test(url) ||
     (apiReference && /^\/(\?|$|docs(\/|\?|$)|openapi\.json(\?|$))/.test(url))
   );

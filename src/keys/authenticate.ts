@@ -3,8 +3,9 @@ import { blockOf } from '../admission/client-address.ts';
 import type { FailedKeys } from '../admission/failed-keys.ts';
 import type { Counted } from '../admission/request-limits.ts';
 import { RequestError } from '../errors.ts';
+import type { ConsoleSession, ConsoleSessions } from './console-sessions.ts';
 import { hashKey, keyIdOf } from './key-format.ts';
-import type { KnownKeys } from './known-keys.ts';
+import type { KnownKey, KnownKeys } from './known-keys.ts';
 
 /** On whose behalf a request is made. It comes from the key alone, never from anything else in the request. */
 export interface Principal extends Counted {
@@ -44,6 +45,33 @@ export async function authenticate(
     await failedKeys.count(address, counted);
     throw unauthorized();
   }
+  return admitted(keys, keyId, known, address);
+}
+
+/** Whoever is signed in to the console, with the rights of the session's key. */
+export async function authenticateSession(
+  { keys, failedKeys, sessions }: SessionParts,
+  token: string | undefined,
+  address: string,
+): Promise<{ readonly principal: Principal; readonly session: ConsoleSession }> {
+  if (token === undefined) throw new RequestError('not_signed_in');
+  await failedKeys.refuseTooMany(address);
+  const session = await sessions.find(token);
+  const known = session && (await keys.find(session.keyId));
+  if (!known || known.endsMs <= performance.now()) {
+    await failedKeys.count(address);
+    throw new RequestError('not_signed_in');
+  }
+  return { principal: admitted(keys, session.keyId, known, address), session };
+}
+
+export interface SessionParts {
+  readonly keys: KnownKeys;
+  readonly failedKeys: FailedKeys;
+  readonly sessions: ConsoleSessions;
+}
+
+function admitted(keys: KnownKeys, keyId: string, known: KnownKey, address: string): Principal {
   if (known.suspended) throw new RequestError('organisation_suspended');
   keys.noteUse(keyId);
   return {

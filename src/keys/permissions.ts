@@ -18,6 +18,8 @@ export const allPermissions: readonly Permission[] = [
   'interactions:read',
 ];
 
+export const readingPermissions: readonly Permission[] = ['data:read', 'interactions:read'];
+
 export const permissions: readonly Permission[] = [
   ...allPermissions,
   ...resourceTypes.map((type) => `data:write:${type}` as const),

@@ -6,7 +6,9 @@ import {
   type NewApiKey,
   revokeApiKey,
 } from '../keys/api-keys.ts';
+import { hashConsoleToken, makeConsoleToken } from '../keys/console-sessions.ts';
 import { hashKey, makeKey } from '../keys/key-format.ts';
+import { allPermissions, readingPermissions } from '../keys/permissions.ts';
 import type { Client, Pool } from '../postgres/pool.ts';
 import { inTransaction } from '../postgres/transactions.ts';
 import { audit, type Operator } from './audit-log.ts';
@@ -85,13 +87,47 @@ export type KeyWanted = Omit<NewApiKey, 'keyId' | 'keySha256' | 'createdBy' | 's
 
 /** Makes a key and stores its hash. The key is returned only here. */
 export async function issueKey(pool: Pool, by: Operator, wanted: KeyWanted): Promise<IssuedKey> {
+  return inTransaction(pool, (client) => issue(client, by, wanted));
+}
+
+async function issue(client: Client, by: Operator, wanted: KeyWanted): Promise<IssuedKey> {
+  const issued = await insertKey(client, by, wanted, null);
+  const { permissions, browser, origins, label, expires_at } = issued;
+  const details = { permissions, ...(browser && { browser, origins }), label, expires_at };
+  const about = { organisationId: wanted.organisationId, keyId: issued.key_id };
+  await audit(client, by, 'key.issue', details, about);
+  return issued;
+}
+
+/** Where a link leads, below the address of the service. */
+export interface ConsoleLink {
+  readonly path: string;
+  /** The key whose rights it has, and that ends it when it is revoked. */
+  readonly key_id: string;
+  readonly expires_at: string;
+}
+
+/**
+ * Makes a link that signs somebody in to the console once. It stands for a key that nobody is shown; what was begun with it ends
+ * with that key.
+ */
+export async function issueConsoleLink(
+  pool: Pool,
+  by: Operator,
+  { organisationId, isReadOnly, expiresAt }: { organisationId: string; isReadOnly: boolean; expiresAt: Date },
+): Promise<ConsoleLink> {
+  const token = makeConsoleToken();
   return inTransaction(pool, async (client) => {
-    const issued = await insertKey(client, by, wanted, null);
-    const { permissions, browser, origins, label, expires_at } = issued;
-    const details = { permissions, ...(browser && { browser, origins }), label, expires_at };
-    const about = { organisationId: wanted.organisationId, keyId: issued.key_id };
-    await audit(client, by, 'key.issue', details, about);
-    return issued;
+    const permissions = isReadOnly ? readingPermissions : allPermissions;
+    const wanted = { organisationId, permissions, label: 'console link', expiresAt };
+    const { key_id, expires_at } = await issue(client, by, wanted);
+    await client.query('insert into console_links (token_sha256, key_id, expires_at) values ($1, $2, $3)', [
+      hashConsoleToken(token),
+      key_id,
+      expiresAt,
+    ]);
+    // In the fragment: a browser sends it to nobody, and no proxy logs it.
+    return { path: `/console/sign-in#${token}`, key_id, expires_at: expires_at as string };
   });
 }
 

@@ -32,7 +32,8 @@ const grants: Readonly<Record<string, readonly string[]>> = {
     'select on interaction_partitions, schema_migrations, schema_compatibility, cursor_key, keys_expiring',
     `execute on function find_key, find_api_key, changed_api_keys, note_api_keys_used, keys_can_be_trusted, ensure_interaction_partitions,
        index_interaction_partition, ensure_weekly_partitions, detach_weekly_partition, drop_detached_partition,
-       ensure_change_partitions, detach_change_partition, drop_detached_changes, erase_from_report, people_are_hidden`,
+       ensure_change_partitions, detach_change_partition, drop_detached_changes, erase_from_report, people_are_hidden,
+       begin_console_session, find_console_session, end_console_session, use_console_link`,
   ],
   intake_admin: [
     'usage on schema public',
@@ -45,6 +46,7 @@ const grants: Readonly<Record<string, readonly string[]>> = {
     'select, update (suppressions_version) on tenants',
     'select, update on change_counters',
     'execute on function keys_can_be_trusted',
+    'insert on console_links',
   ],
   // Also the tables behind the views, which hide no rows: Citus reads them with the rights of the caller.
   intake_read_all: [

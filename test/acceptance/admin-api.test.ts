@@ -25,6 +25,7 @@ const routes: [method: string, path: string][] = [
   ['GET', '/admin/v1/organisations'],
   ['GET', '/admin/v1/organisations/{slug}'],
   ['PATCH', '/admin/v1/organisations/{slug}'],
+  ['POST', '/admin/v1/console-links'],
   ['POST', '/admin/v1/keys'],
   ['GET', '/admin/v1/keys'],
   ['POST', '/admin/v1/keys/{key_id}/rotate'],

@@ -60,6 +60,7 @@ it('describes the uploads of the types that the contract has, interactions and h
       'list-changes',
       'report-recommendations',
       'list-requests',
+      'count-requests',
       'get-request',
       'list-rejections',
       'summarise-rejections',
@@ -78,7 +79,7 @@ it('describes the uploads of the types that the contract has, interactions and h
 });
 
 it('is small enough to be read by a person and loaded by a tool', () => {
-  expect(readFileSync(new URL('../../openapi.json', import.meta.url)).length).toBeLessThan(305_000);
+  expect(readFileSync(new URL('../../openapi.json', import.meta.url)).length).toBeLessThan(310_000);
 });
 
 it('bounds every parameter: each text has a format, a pattern, a list of values or a length', () => {

@@ -143,7 +143,7 @@ async function expectNoDifference(questionOf: (value: string) => Question, value
 /** Parameters that name nothing of anybody's. */
 const neutral = new Set(
   `dry_run stored_since include_deleted limit type status from to event_from event_to code field interaction_type item_type source types
-   window group_by Idempotency-Key`.split(/\s+/),
+   window group_by days Idempotency-Key`.split(/\s+/),
 );
 
 describe('what names something of another organisation is answered as what names nothing', () => {
@@ -241,6 +241,7 @@ const rules: Record<string, (operation: Operation) => Promise<void>> = {
     expect([...new Set(pages.flat().map(({ key_id }) => key_id))]).toEqual([attackersKey.split('_')[1]]);
     await askAsAttacker({ path: `${path}?limit=100` });
   },
+  'count-requests': async ({ path }) => void (await askAsAttacker({ path })),
   'get-request': async ({ path }) => {
     const { body } = await attacker.get('/v1/requests?limit=1');
     await askAsAttacker({ path: path.replace(/\{\w+\}/, body.requests[0].request_id) });

@@ -795,6 +795,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/requests/daily": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Count uploads by day
+         * @description Returns for each of the last days, in UTC and the newest first, how many uploads there were, and what became of their records.
+         *
+         *     Needs the permission `data:read`.
+         */
+        get: operations["count-requests"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/requests/{request_id}": {
         parameters: {
             query?: never;
@@ -2415,6 +2437,21 @@ export interface components {
             /** @description null on the last page */
             next_cursor: string | null;
         };
+        DaysOfUploads: {
+            days: {
+                /** Format: date */
+                day: string;
+                uploads: {
+                    /** @description every record was stored */
+                    complete: number;
+                    /** @description some were */
+                    partial: number;
+                    /** @description none was */
+                    failed: number;
+                };
+                records: components["schemas"]["Counts"];
+            }[];
+        };
         Rejection: {
             /** Format: uuid */
             rejection_id: string;
@@ -2612,7 +2649,7 @@ export interface components {
              * @description for programs; the list of errors says what to do about each
              * @enum {string}
              */
-            code: "malformed_request" | "malformed_json" | "malformed_utf8" | "malformed_encoding" | "nested_too_deeply" | "invalid_request" | "unauthorized" | "https_required" | "missing_permission" | "origin_not_allowed" | "organisation_suspended" | "not_found" | "unknown_type" | "record_not_found" | "receipt_not_found" | "interaction_not_found" | "erasure_not_found" | "method_not_allowed" | "timed_out" | "erasure_not_swept" | "report_off" | "cursor_too_old" | "body_too_large" | "unsupported_media_type" | "unsupported_encoding" | "expectation_failed" | "idempotency_key_reused" | "too_many_failed_keys" | "too_many_requests" | "headers_too_large" | "internal" | "outcome_unknown" | "erasure_not_configured" | "erasure_not_in_cluster" | "database_unavailable" | "schema_behind" | "schema_ahead" | "stalled" | "overloaded" | "shutting_down";
+            code: "malformed_request" | "malformed_json" | "malformed_utf8" | "malformed_encoding" | "nested_too_deeply" | "invalid_request" | "unauthorized" | "https_required" | "missing_permission" | "origin_not_allowed" | "organisation_suspended" | "not_found" | "unknown_type" | "record_not_found" | "receipt_not_found" | "interaction_not_found" | "erasure_not_found" | "method_not_allowed" | "timed_out" | "erasure_not_swept" | "report_off" | "cursor_too_old" | "body_too_large" | "unsupported_media_type" | "unsupported_encoding" | "expectation_failed" | "idempotency_key_reused" | "too_many_failed_keys" | "too_many_requests" | "headers_too_large" | "internal" | "outcome_unknown" | "erasure_not_configured" | "database_unavailable" | "schema_behind" | "schema_ahead" | "stalled" | "overloaded" | "shutting_down";
             /** @description for people: what is wrong, then what to do */
             message: string;
             /** @description with `missing_permission`: the permission that the key lacks */
@@ -4863,6 +4900,63 @@ export interface operations {
                      *     }
                      */
                     "application/json": components["schemas"]["ReceiptPage"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            408: components["responses"]["RequestTimeout"];
+            417: components["responses"]["ExpectationFailed"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    "count-requests": {
+        parameters: {
+            query?: {
+                /** @description how many, default 14 */
+                days?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A row for each day. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "days": [
+                     *         {
+                     *           "day": "2026-03-14",
+                     *           "uploads": {
+                     *             "complete": 1,
+                     *             "partial": 1,
+                     *             "failed": 0
+                     *           },
+                     *           "records": {
+                     *             "received": 1,
+                     *             "created": 1,
+                     *             "updated": 0,
+                     *             "unchanged": 0,
+                     *             "stale": 0,
+                     *             "failed": 0
+                     *           }
+                     *         }
+                     *       ]
+                     *     }
+                     */
+                    "application/json": components["schemas"]["DaysOfUploads"];
                 };
             };
             400: components["responses"]["BadRequest"];

@@ -11,6 +11,7 @@ Commands
   organisations   create, list, suspend, resume and limit organisations, and switch their report on or off
   keys            issue, list, rotate and revoke API keys
   tokens          issue, list and revoke tokens of the admin API
+  console         make a link that signs somebody in to the console
   audit           show who did what to organisations, keys and tokens
   erasures        write the ledger of erased people, for a restore
   plan            estimate the processes, machines and disks for a load
@@ -95,6 +96,12 @@ is refused by every process from then on. Without --expires, a period or a date,
   intake-server tokens issue deploy --expires 90d
   intake-server tokens issue dashboard --read-only
   intake-server tokens revoke deploy`,
+  console: `intake-server console link --organisation <slug> [--read-only] [--expires <when>] [--json]
+
+Prints where a link leads, below the address of the service. It signs in whoever opens it first, once, and with --read-only to
+look only. What it opens ends after an hour, or as --expires says, a period or a date; keys revoke with its key ends it at once.
+
+  intake-server console link --organisation acme --read-only --expires 1h`,
   audit: `intake-server audit [--organisation <slug>] [--limit <n>] [--json]
 
 Shows who did what to organisations, keys and tokens, the newest first, 100 entries by default. The log only grows.

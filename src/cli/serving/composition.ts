@@ -7,6 +7,7 @@ import type { Config } from '../../config.ts';
 import type { Parts } from '../../http/operation/operation.ts';
 import type { StallingPart } from '../../http/routes/health.ts';
 import { InteractionWriter } from '../../interactions/interaction-writer.ts';
+import { ConsoleSessions } from '../../keys/console-sessions.ts';
 import { KnownKeys } from '../../keys/known-keys.ts';
 import { SignedCursors } from '../../keys/signed-cursors.ts';
 import { limits } from '../../limits.ts';
@@ -89,6 +90,7 @@ export function createParts(
     pools: { requests: pools, interactions: writerPools, keys: keyPool },
     pool: sharedPool,
     keys,
+    sessions: new ConsoleSessions(keyPool),
     owners,
     detours,
     failedKeys: new FailedKeys(config.failedKeysPerMinuteMax),

@@ -5,6 +5,7 @@ import { findOrganisation, type Organisation } from '../../operator/organisation
 import { slugProblem, slugSchema } from '../../operator/rules.ts';
 import type { Pool } from '../../postgres/pool.ts';
 import { type Field, isProblem, optional, perPage, text } from '../../registry/fields.ts';
+import { readDateTime, unixMsOf } from '../../registry/times.ts';
 import { type BodyField, refuse } from '../operation/body.ts';
 import type { Call } from '../operation/operation.ts';
 
@@ -63,6 +64,18 @@ export function boolean(description: string): BodyField<boolean> {
     schema: { type: 'boolean', description },
     read: (value) =>
       typeof value === 'boolean' ? value : refuse('wrong_type', 'must be true or false, without quotes'),
+  };
+}
+
+export function expiryField(description: string): BodyField<Date> {
+  return {
+    schema: { type: 'string', format: 'date-time', description },
+    read(value) {
+      const instant = typeof value === 'string' ? readDateTime(value) : undefined;
+      if (instant === undefined) return refuse('invalid_format', 'must be an ISO 8601 date-time');
+      const ms = unixMsOf(instant);
+      return ms > Date.now() ? new Date(ms) : refuse('out_of_range', 'must lie in the future');
+    },
   };
 }
 

@@ -12,13 +12,14 @@ import {
   permissionsOf,
 } from '../../operator/rules.ts';
 import { dateTime, flag, optional } from '../../registry/fields.ts';
-import { readDateTime, unixMsOf } from '../../registry/times.ts';
+import { unixMsOf } from '../../registry/times.ts';
 import { type BodyField, bodySchema, readFields, refuse } from '../operation/body.ts';
 import { notFound, onePage } from '../operation/described-answers.ts';
 import type { Call, Operation } from '../operation/operation.ts';
 import {
   bodyText,
   boolean,
+  expiryField,
   operatorOf,
   organisationNamed,
   pageOf,
@@ -67,16 +68,6 @@ const origins: BodyField<string[]> = {
   },
 };
 
-const expiresAt: BodyField<Date> = {
-  schema: { type: 'string', format: 'date-time', description: 'when the key expires; default never' },
-  read(value) {
-    const instant = typeof value === 'string' ? readDateTime(value) : undefined;
-    if (instant === undefined) return refuse('invalid_format', 'must be an ISO 8601 date-time');
-    const ms = unixMsOf(instant);
-    return ms > Date.now() ? new Date(ms) : refuse('out_of_range', 'must lie in the future');
-  },
-};
-
 const keyId = patternField(keyIdPattern.source, 'the id of the key, which is also its second part');
 
 const issueFields = {
@@ -85,7 +76,7 @@ const issueFields = {
   browser: boolean('whether it is a browser key, which only records interactions, and only from `origins`'),
   origins,
   label: bodyText(keyLabel),
-  expires_at: expiresAt,
+  expires_at: expiryField('when the key expires; default never'),
 };
 
 const issue: Operation<AdminParts> = {
@@ -188,7 +179,7 @@ function keyIdOf({ params }: Call): string {
 
 const rotateFields = {
   grace_seconds: wholeNumber({ minimum: 0, maximum: limits.graceSecondsMax }),
-  expires_at: expiresAt,
+  expires_at: expiryField('when the successor expires; default never'),
 };
 
 const rotate: Operation<AdminParts> = {

@@ -3,6 +3,7 @@
 import type { Operation } from '../operation/operation.ts';
 import { healthOperations } from '../routes/health.ts';
 import { auditOperations } from './audit.ts';
+import { consoleOperations } from './console-links.ts';
 import { keyOperations } from './keys.ts';
 import { organisationOperations } from './organisations.ts';
 import type { AdminParts } from './parts.ts';
@@ -11,6 +12,7 @@ import type { AdminParts } from './parts.ts';
 export const adminOperations: readonly Operation<AdminParts>[] = [
   ...organisationOperations,
   ...keyOperations,
+  ...consoleOperations,
   ...auditOperations,
   ...healthOperations,
 ];

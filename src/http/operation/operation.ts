@@ -6,6 +6,7 @@ import type { ChangeWatch } from '../../changes/change-watch.ts';
 import type { Config } from '../../config.ts';
 import type { InteractionWriter } from '../../interactions/interaction-writer.ts';
 import type { Principal } from '../../keys/authenticate.ts';
+import type { ConsoleSessions } from '../../keys/console-sessions.ts';
 import type { KnownKeys } from '../../keys/known-keys.ts';
 import type { Permission } from '../../keys/permissions.ts';
 import type { SignedCursors } from '../../keys/signed-cursors.ts';
@@ -25,6 +26,7 @@ export interface Parts {
   readonly config: Config;
   readonly pool: SharedPool;
   readonly keys: KnownKeys;
+  readonly sessions: ConsoleSessions;
   readonly failedKeys: FailedKeys;
   readonly requestLimits: RequestLimits;
   readonly bytesInFlight: BytesInFlight;
@@ -47,6 +49,10 @@ export interface Call {
   readonly requestId: string;
   /** Undefined only for operations that need no permission. */
   readonly principal: Principal | undefined;
+  /** The client's IP address. */
+  readonly address: string;
+  /** Whether the request came over HTTPS. */
+  readonly isEncrypted: boolean;
   /** The name of the token of a request to the admin API. */
   readonly token?: string | undefined;
   readonly params: Readonly<Record<string, string>>;

@@ -1,5 +1,7 @@
+import { limits } from '../../limits.ts';
+import { dailyReceipts } from '../../receipts/daily-receipts.ts';
 import { receiptFilters, receiptFor, receiptPage } from '../../receipts/find-receipts.ts';
-import { uuid } from '../../registry/fields.ts';
+import { optional, perPage, uuid } from '../../registry/fields.ts';
 import { notFound, onePage } from '../operation/described-answers.ts';
 import { type Operation, principalOf } from '../operation/operation.ts';
 
@@ -48,4 +50,33 @@ const list: Operation = {
   },
 };
 
-export const requestOperations: readonly Operation[] = [list, get];
+const dayLimits = perPage('days', limits.receiptDaysMax, limits.receiptDaysDefault);
+const dayCount = {
+  ...dayLimits,
+  schema: { ...dayLimits.schema, description: `how many, default ${limits.receiptDaysDefault}` },
+};
+
+const days: Operation = {
+  id: 'count-requests',
+  method: 'GET',
+  path: '/v1/requests/daily',
+  tag,
+  summary: 'Count uploads by day',
+  description:
+    'Returns for each of the last days, in UTC and the newest first, how many uploads there were, and what became of their records.',
+  permission: 'data:read',
+  query: { days: optional(dayCount) },
+  answers: {
+    200: { description: 'A row for each day.', schema: { $ref: '#/components/schemas/DaysOfUploads' } },
+  },
+  async handle(call, { pool }) {
+    const { organisationId } = principalOf(call);
+    const { days: count } = call.query as { days?: number };
+    return {
+      status: 200,
+      body: { days: await dailyReceipts(pool.for(organisationId), organisationId, count) },
+    };
+  },
+};
+
+export const requestOperations: readonly Operation[] = [list, days, get];

@@ -11,6 +11,7 @@ import type { Config } from '../../config.ts';
 import { RequestError } from '../../errors.ts';
 import { limits } from '../../limits.ts';
 import { serializeError } from '../../postgres/loggable-error.ts';
+import { withoutConsole } from '../console/from-console.ts';
 import type { Certificate } from './certificate.ts';
 import { handleClientError, handleError, lastHeaders } from './error-handler.ts';
 import { GroupedOutput } from './grouped-output.ts';
@@ -37,7 +38,10 @@ export function createServer(config: Config, certificate: Certificate | undefine
     frameworkErrors: refuseBadAddress,
     // The header limit already bounds the address and its parts; a second limit would only give another error.
     routerOptions: { maxParamLength: limits.headersBytesMax },
-    rewriteUrl: ({ url = '/' }: IncomingMessage) => url.replace(/^https?:\/\/[^/?#]*/i, '') || '/',
+    rewriteUrl(request: IncomingMessage): string {
+      const url = request.url?.replace(/^https?:\/\/[^/?#]*/i, '') || '/';
+      return config.console ? withoutConsole(request, url) : url;
+    },
   };
   const http = {
     maxHeaderSize: limits.headersBytesMax,

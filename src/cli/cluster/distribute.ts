@@ -1,8 +1,8 @@
 import { parseArgs } from 'node:util';
-import { limits } from '../limits.ts';
-import { distributionSteps, lockDistribution, refuseDistribution } from '../operator/distribute.ts';
-import { commandError } from './arguments/help.ts';
-import { onCoordinator } from './database/coordinator.ts';
+import { limits } from '../../limits.ts';
+import { distributionSteps, lockDistribution, refuseDistribution } from '../../operator/distribute.ts';
+import { commandError } from '../arguments/help.ts';
+import { onCoordinator } from '../database/coordinator.ts';
 
 /** Spreads the tables over the workers of a Citus cluster. */
 export async function run(args: string[]): Promise<void> {

@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
-import { limits } from '../limits.ts';
-import { moveProgress, planMove, readCluster, refuseUndistributed } from '../operator/cluster.ts';
-import { commandError } from './arguments/help.ts';
-import { onCoordinator } from './database/coordinator.ts';
+import { limits } from '../../limits.ts';
+import { moveProgress, planMove, readCluster, refuseUndistributed } from '../../operator/cluster.ts';
+import { commandError } from '../arguments/help.ts';
+import { onCoordinator } from '../database/coordinator.ts';
 
 export async function run([action, ...args]: string[]): Promise<void> {
   if (action === undefined || action.startsWith('--'))

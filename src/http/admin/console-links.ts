@@ -1,0 +1,43 @@
+import { limits } from '../../limits.ts';
+import { issueConsoleLink } from '../../operator/audited-actions.ts';
+import { bodySchema, readFields } from '../operation/body.ts';
+import type { Operation } from '../operation/operation.ts';
+import { bodyText, boolean, expiryField, operatorOf, organisationNamed, slugField } from './fields.ts';
+import type { AdminParts } from './parts.ts';
+
+const fields = {
+  organisation: { ...bodyText(slugField), required: true as const },
+  read_only: boolean('whether it is for looking only'),
+  expires_at: expiryField('when the link and what it opens end; default in an hour'),
+};
+
+const issueLink: Operation<AdminParts> = {
+  id: 'issue-console-link',
+  method: 'POST',
+  path: '/admin/v1/console-links',
+  tag: 'Console',
+  summary: 'Make a link to the console',
+  description:
+    'The link signs in whoever opens it first, once. Redirect somebody to the address of the service followed by `path`. It stands ' +
+    'for a key: revoking that ends what the link opened.',
+  permission: null,
+  requestBody: { schema: bodySchema(fields), example: { organisation: 'acme', read_only: true } },
+  answers: {
+    201: {
+      description: 'Where the link leads.',
+      schema: { $ref: '#/components/schemas/ConsoleLink' },
+    },
+  },
+  async handle(call, { pool }) {
+    const wanted = readFields(fields, call.body);
+    const { organisation_id: organisationId } = await organisationNamed(pool, wanted.organisation);
+    const link = await issueConsoleLink(pool, operatorOf(call), {
+      organisationId,
+      isReadOnly: wanted.read_only ?? false,
+      expiresAt: wanted.expires_at ?? new Date(Date.now() + limits.consoleLinkMs),
+    });
+    return { status: 201, body: link };
+  },
+};
+
+export const consoleOperations: readonly Operation<AdminParts>[] = [issueLink];

@@ -1,0 +1,64 @@
+import { existsSync, readdirSync } from 'node:fs';
+import { extname } from 'node:path';
+import type { FastifyInstance } from 'fastify';
+import { RequestError } from '../../errors.ts';
+import { keptForGood, revalidated, StaticFile } from '../server/static-file.ts';
+
+/** Written by the build of console/. The same path from `src/` and from `dist/`. */
+const folder = new URL('../../../dist/console/', import.meta.url);
+
+export const consolePaths: readonly string[] = ['/console', '/console/*'];
+
+/** The page loads nothing from other hosts and runs nothing that is not a file of the console. */
+const pagePolicy =
+  "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; connect-src 'self'; " +
+  "base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+const types: Readonly<Record<string, string>> = {
+  '.js': 'text/javascript; charset=utf-8',
+  '.css': 'text/css; charset=utf-8',
+  '.svg': 'image/svg+xml',
+};
+
+/**
+ * Serves the console: its scripts and styles, whose names contain a hash, and for every other address its one page, which shows
+ * what the address says.
+ */
+export function addConsole(app: FastifyInstance): void {
+  const page = new StaticFile(new URL('index.html', folder), {
+    'content-type': 'text/html; charset=utf-8',
+    'content-security-policy': pagePolicy,
+    'x-frame-options': 'DENY',
+  });
+  const assets = new Map(assetNames().map((name) => [name, assetOf(name)]));
+  const isBuilt = existsSync(new URL('index.html', folder));
+  app.route({
+    method: ['GET', 'HEAD'],
+    url: '/console',
+    handler: async (_request, reply) => reply.header('cache-control', revalidated).redirect('/console/', 301),
+  });
+  app.route({
+    method: ['GET', 'HEAD'],
+    url: '/console/*',
+    compress: false,
+    async handler(request, reply) {
+      const path = (request.params as { '*': string })['*'];
+      if (!path.startsWith('assets/') && !path.startsWith('api/') && isBuilt)
+        return page.send(request, reply, revalidated);
+      const asset = assets.get(path.slice('assets/'.length));
+      if (!asset || !path.startsWith('assets/')) throw new RequestError('not_found');
+      return asset.send(request, reply, keptForGood);
+    },
+  });
+}
+
+function assetNames(): string[] {
+  const url = new URL('assets/', folder);
+  return existsSync(url) ? readdirSync(url).filter((name) => extname(name) in types) : [];
+}
+
+function assetOf(name: string): StaticFile {
+  return new StaticFile(new URL(`assets/${name}`, folder), {
+    'content-type': types[extname(name)] as string,
+  });
+}

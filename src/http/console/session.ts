@@ -1,0 +1,99 @@
+import { invalidRequest, RequestError } from '../../errors.ts';
+import { authenticate, authenticateSession, type Principal } from '../../keys/authenticate.ts';
+import type { ConsoleSession } from '../../keys/console-sessions.ts';
+import { limits } from '../../limits.ts';
+import { readFields, refuse } from '../operation/body.ts';
+import type { Answer, Call, Operation, Parts } from '../operation/operation.ts';
+import { cookieName, sessionToken } from './from-console.ts';
+
+const text = {
+  schema: { type: 'string' },
+  read: (value: unknown) => (typeof value === 'string' ? value : refuse('wrong_type', 'must be a string')),
+};
+
+/** Nobody but the console calls these, so the API description leaves them out. */
+const common = {
+  path: '/console/api/session',
+  tag: 'Console',
+  description: '',
+  permission: null,
+  answers: {},
+};
+
+const signIn: Operation = {
+  ...common,
+  id: 'console-sign-in',
+  method: 'POST',
+  summary: 'Exchange a key or a link for a session.',
+  requestBody: { schema: {}, example: {}, bytesMax: limits.consoleSignInBytesMax },
+  async handle(call, parts) {
+    const { key, link } = readFields({ key: text, link: text }, call.body, false);
+    if ((key === undefined) === (link === undefined))
+      throw invalidRequest({ field: 'key', code: 'required', message: 'send either key or link' });
+    const keyId =
+      key === undefined ? await keyOfLink(link as string, call, parts) : await keyOf(key, call, parts);
+    const token = await parts.sessions.begin(keyId);
+    if (token === undefined) throw new RequestError('not_signed_in');
+    const signedIn = await authenticateSession(parts, token, call.address);
+    return {
+      ...answerOf(201, signedIn),
+      headers: { 'set-cookie': cookieOf(call, token, limits.consoleSessionSeconds) },
+    };
+  },
+};
+
+async function keyOf(key: string, { address }: Call, parts: Parts): Promise<string> {
+  const authorization = `Bearer ${key}`;
+  const principal = await authenticate(parts.keys, parts.failedKeys, { authorization, address });
+  await parts.requestLimits.count('requests', principal);
+  if (principal.browserOrigins) throw new RequestError('browser_key');
+  return principal.keyId;
+}
+
+async function keyOfLink(link: string, { address }: Call, { failedKeys, sessions }: Parts): Promise<string> {
+  await failedKeys.refuseTooMany(address);
+  const keyId = await sessions.useLink(link);
+  if (keyId !== undefined) return keyId;
+  await failedKeys.count(address);
+  throw new RequestError('link_not_usable');
+}
+
+const show: Operation = {
+  ...common,
+  id: 'console-session',
+  method: 'GET',
+  summary: 'Who is signed in?',
+  async handle({ headers, address }, parts) {
+    const signedIn = await authenticateSession(parts, sessionToken(headers.cookie as string), address);
+    return answerOf(200, signedIn);
+  },
+};
+
+const signOut: Operation = {
+  ...common,
+  id: 'console-sign-out',
+  method: 'DELETE',
+  summary: 'End the session.',
+  async handle(call, { sessions }) {
+    await sessions.end(sessionToken(call.headers.cookie as string) ?? '');
+    return { status: 204, body: '', headers: { 'set-cookie': cookieOf(call, '', 0) } };
+  },
+};
+
+function answerOf(
+  status: number,
+  { principal, session }: { readonly principal: Principal; readonly session: ConsoleSession },
+): Answer {
+  const { keyId, permissions, limits: ofOrganisation } = principal;
+  const { organisation, keyLabel, keyExpiresAt, expiresAt } = session;
+  const key = { key_id: keyId, label: keyLabel, permissions, expires_at: keyExpiresAt };
+  return { status, body: { organisation, key, limits: ofOrganisation, expires_at: expiresAt } };
+}
+
+/** No script can read it, no other site can send it, and it is sent to the console alone. */
+function cookieOf({ isEncrypted }: Call, token: string, seconds: number): string {
+  const attributes = `Path=/console; Max-Age=${seconds}; HttpOnly; SameSite=Strict`;
+  return `${cookieName}=${token}; ${attributes}${isEncrypted ? '; Secure' : ''}`;
+}
+
+export const consoleOperations: readonly Operation[] = [signIn, show, signOut];

@@ -1,0 +1,46 @@
+import { limits } from '../limits.ts';
+import type { Pool } from '../postgres/pool.ts';
+import { uuidFloor } from '../registry/uuid-v7.ts';
+import type { Counts } from './batch-answer.ts';
+
+/** What an organisation uploaded on one day, in UTC. */
+export interface DayOfUploads {
+  readonly day: string;
+  readonly uploads: { readonly complete: number; readonly partial: number; readonly failed: number };
+  readonly records: Counts;
+}
+
+const dayMs = 86_400_000;
+const columns = ['received', 'created', 'updated', 'unchanged', 'stale', 'failed'] as const;
+
+/** Counts receipts by day, the newest first; days without uploads are there too. */
+export async function dailyReceipts(
+  pool: Pool,
+  organisationId: string,
+  days: number = limits.receiptDaysDefault,
+): Promise<DayOfUploads[]> {
+  const today = Math.floor(Date.now() / dayMs);
+  const { rows } = await pool.query<{ day: number } & Record<string, number>>({
+    name: 'daily receipts',
+    // The first 48 bits of the id are the time.
+    text: `
+      select (('x' || translate(left(request_id::text, 13), '-', ''))::bit(48)::bigint / ${dayMs})::integer as day,
+        count(*) filter (where status = 200)::integer as complete,
+        count(*) filter (where status = 207)::integer as partial,
+        count(*) filter (where status not in (200, 207))::integer as refused,
+        ${columns.map((column) => `sum(${column})::float8 as ${column}`).join(', ')}
+      from receipts where organisation_id = $1 and request_id >= $2
+      group by 1`,
+    values: [organisationId, uuidFloor((today - days + 1) * dayMs)],
+  });
+  const found = new Map(rows.map((row) => [row.day, row]));
+  return Array.from({ length: days }, (_, ago) => {
+    const row = found.get(today - ago);
+    const count = (column: string) => row?.[column] ?? 0;
+    return {
+      day: new Date((today - ago) * dayMs).toISOString().slice(0, 10),
+      uploads: { complete: count('complete'), partial: count('partial'), failed: count('refused') },
+      records: Object.fromEntries(columns.map((column) => [column, count(column)])) as unknown as Counts,
+    };
+  });
+}

@@ -1,0 +1,291 @@
+import { randomBytes } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
+import { many, newShop } from '../support/new-records.ts';
+import { queryDatabase } from '../support/query-database.ts';
+
+/** Who gets into the console, with what rights, and who does not. */
+
+let server: BuiltServer;
+let key: string;
+beforeAll(async () => {
+  server = await startBuiltServer();
+  key = await server.createKey('acme');
+});
+afterAll(() => server.stop());
+
+interface Sent {
+  readonly method?: string;
+  readonly cookie?: string | undefined;
+  readonly body?: object;
+  readonly headers?: Record<string, string>;
+}
+
+/** As the console's page sends it. */
+async function ask(path: string, { method = 'GET', cookie, body, headers = {} }: Sent = {}) {
+  const answer = await fetch(server.url + path, {
+    method,
+    headers: {
+      origin: server.url,
+      ...(cookie !== undefined && { cookie }),
+      ...(body && { 'content-type': 'application/json' }),
+      ...headers,
+    },
+    ...(body && { body: JSON.stringify(body) }),
+  });
+  const text = await answer.text();
+  const isJson = answer.headers.get('content-type')?.includes('json') && text !== '';
+  return { status: answer.status, headers: answer.headers, body: isJson ? JSON.parse(text) : text };
+}
+
+const session = '/console/api/session';
+const overview = '/console/api/v1/data';
+
+async function signIn(given: object = { key }): Promise<string> {
+  const { status, headers } = await ask(session, { method: 'POST', body: given });
+  expect(status).toBe(201);
+  return cookieOf(headers);
+}
+
+function cookieOf(headers: Headers): string {
+  const [cookie = ''] = (headers.get('set-cookie') ?? '').split(';');
+  expect(cookie).toMatch(/^intake_console=[\w-]{43}$/);
+  return cookie;
+}
+
+async function link(...options: string[]): Promise<{ token: string; keyId: string }> {
+  const said = await server.run('console', 'link', '--organisation', 'acme', '--json', ...options);
+  const { path, key_id } = JSON.parse(said);
+  return { token: path.replace('/console/sign-in#', ''), keyId: key_id };
+}
+
+describe('a session', () => {
+  it('is begun with a key, says whose it is, and has a cookie for the console alone', async () => {
+    const { status, headers, body } = await ask(session, { method: 'POST', body: { key } });
+    expect(status).toBe(201);
+    expect(headers.get('set-cookie')).toMatch(
+      /^intake_console=[\w-]{43}; Path=\/console; Max-Age=43200; HttpOnly; SameSite=Strict$/,
+    );
+    expect(body).toMatchObject({
+      organisation: { slug: 'acme', name: expect.any(String) },
+      key: { key_id: key.split('_')[1], permissions: expect.arrayContaining(['data:read']) },
+      limits: { requests_per_second_max: null },
+    });
+    const endsInHours = (Date.parse(body.expires_at) - Date.now()) / 3_600_000;
+    expect(endsInHours).toBeGreaterThan(11.9);
+    expect(endsInHours).toBeLessThanOrEqual(12);
+    const cookie = cookieOf(headers);
+    expect((await ask(session, { cookie })).body).toEqual(body);
+    expect((await ask(overview, { cookie: `theme=dark; ${cookie}; other=1` })).status).toBe(200);
+  });
+
+  it('is Secure over HTTPS', async () => {
+    const proxied = await startBuiltServer({ TRUSTED_PROXY: '127.0.0.1', DATABASE_URL: server.databaseUrl });
+    const answer = await fetch(proxied.url + session, {
+      method: 'POST',
+      headers: {
+        origin: 'https://intake.example',
+        'x-forwarded-proto': 'https',
+        'x-forwarded-host': 'intake.example',
+        'x-forwarded-for': '192.0.2.1',
+        'content-type': 'application/json',
+      },
+      body: JSON.stringify({ key }),
+    });
+    await proxied.stop();
+    expect(answer.status).toBe(201);
+    expect(answer.headers.get('set-cookie')).toMatch(/; Secure$/);
+  });
+
+  it('is worth nothing to the API, and a key nothing to the console', async () => {
+    const cookie = await signIn();
+    expect((await ask('/v1/data', { cookie })).status).toBe(401);
+    expect((await ask('/user-interactions', { cookie })).status).toBe(401);
+    const { status, body } = await ask(overview, { headers: { authorization: `Bearer ${key}` } });
+    expect([status, body.code]).toEqual([401, 'not_signed_in']);
+  });
+
+  it('uploads, reads what it uploaded, and is counted as its key', async () => {
+    const cookie = await signIn();
+    const shop = newShop();
+    const sent = { method: 'POST', cookie, body: { records: [shop] } };
+    expect((await ask('/console/api/v1/data/shops', sent)).status).toBe(200);
+    const found = await ask(`/console/api/v1/data/shops/${shop.shop_id}`, { cookie });
+    expect(found.body).toMatchObject({ shop_id: shop.shop_id });
+    const { body } = await ask('/console/api/v1/requests?limit=1', { cookie });
+    expect(body.requests[0].key_id).toBe(key.split('_')[1]);
+    const { body: daily } = await ask('/console/api/v1/requests/daily?days=2', { cookie });
+    expect(daily.days[0]).toMatchObject({ uploads: { complete: 1 }, records: { created: 1 } });
+    expect(daily.days).toHaveLength(2);
+  });
+
+  it('ends when somebody signs out, everywhere', async () => {
+    const cookie = await signIn();
+    const { status, headers } = await ask(session, { method: 'DELETE', cookie });
+    expect([status, headers.get('set-cookie')]).toEqual([
+      204,
+      'intake_console=; Path=/console; Max-Age=0; HttpOnly; SameSite=Strict',
+    ]);
+    expect((await ask(overview, { cookie })).status).toBe(401);
+    expect((await ask(session, { cookie })).body.code).toBe('not_signed_in');
+  });
+
+  it('ends with its key', async () => {
+    const revoked = await server.createKey('ending');
+    const cookie = await signIn({ key: revoked });
+    await server.run('keys', 'revoke', revoked.split('_')[1] as string);
+    const status = async () => (await ask(overview, { cookie })).status;
+    await expect.poll(status, { timeout: 6_000 }).toBe(401);
+    expect((await ask(session, { method: 'POST', body: { key: revoked } })).status).toBe(401);
+  });
+
+  it('ends after its time', async () => {
+    const cookie = await signIn();
+    await queryDatabase(server.databaseUrl, `update console_sessions set expires_at = now()`);
+    expect((await ask(overview, { cookie })).status).toBe(401);
+  });
+
+  it('is one of a hundred of its key at most', async () => {
+    const cookies: string[] = [];
+    for (const _ of many(101, () => 0)) cookies.push(await signIn());
+    expect((await ask(overview, { cookie: cookies[0] })).status).toBe(401);
+    expect((await ask(overview, { cookie: cookies[1] })).status).toBe(200);
+    const rows = await queryDatabase<{ count: string }>(
+      server.databaseUrl,
+      'select count(*) as count from console_sessions',
+    );
+    expect(Number(rows[0]?.count)).toBeLessThanOrEqual(101);
+  });
+});
+
+describe('nobody gets in', () => {
+  it('with a token that somebody else chose', async () => {
+    const chosen = `intake_console=${randomBytes(32).toString('base64url')}`;
+    const { headers } = await ask(session, { method: 'POST', cookie: chosen, body: { key } });
+    expect(cookieOf(headers)).not.toBe(chosen);
+    expect((await ask(overview, { cookie: chosen })).status).toBe(401);
+  });
+
+  it.each(['', 'x', "' or true --", 'a'.repeat(4_000)])('with the cookie %s', async (token) => {
+    expect((await ask(overview, { cookie: `intake_console=${token}` })).status).toBe(401);
+  });
+
+  it('with a key for web pages', async () => {
+    const said = await server.run(
+      ...[
+        'keys',
+        'issue',
+        '--organisation',
+        'acme',
+        '--browser',
+        '--origin',
+        'https://shop.example',
+        '--json',
+      ],
+    );
+    const { status, body } = await ask(session, { method: 'POST', body: { key: JSON.parse(said).key } });
+    expect([status, body.code]).toEqual([403, 'browser_key']);
+  });
+
+  it.each([{}, { key: 7 }, { key: 'x', link: 'y' }, { token: 'x' }])('with %j', async (body) => {
+    expect((await ask(session, { method: 'POST', body })).status).toBe(400);
+  });
+
+  it('by trying', async () => {
+    const limited = await startBuiltServer({
+      DATABASE_URL: server.databaseUrl,
+      FAILED_KEYS_PER_MINUTE_MAX: '5',
+    });
+    const statuses: number[] = [];
+    for (const cookie of many(8, () => `intake_console=${randomBytes(32).toString('base64url')}`))
+      statuses.push((await fetch(`${limited.url}${overview}`, { headers: { cookie } })).status);
+    await limited.stop();
+    expect(statuses).toEqual([401, 401, 401, 401, 401, 429, 429, 429]);
+  });
+});
+
+describe('another page', () => {
+  it.each([
+    ['of another site', { origin: 'https://evil.example' }],
+    ['of the same host on another port', { origin: 'http://127.0.0.1:1' }],
+    ['without an origin', { origin: 'null' }],
+  ])('%s changes nothing', async (_, headers) => {
+    const cookie = await signIn();
+    const upload = { method: 'POST', cookie, body: { records: [newShop()] }, headers };
+    expect((await ask('/console/api/v1/data/shops', upload)).body.code).toBe('other_page');
+    expect((await ask(session, { method: 'DELETE', cookie, headers })).body.code).toBe('other_page');
+    expect((await ask(session, { method: 'POST', body: { key }, headers })).body.code).toBe('other_page');
+    expect((await ask(overview, { cookie })).status).toBe(200);
+  });
+
+  it('cannot show it in a frame, and it runs nothing but its own files', async () => {
+    const { headers } = await ask('/console/');
+    const policy = headers.get('content-security-policy');
+    expect(policy).toContain("frame-ancestors 'none'");
+    expect(policy).toContain("script-src 'self';");
+    expect(policy).not.toContain('unsafe');
+    expect(headers.get('x-frame-options')).toBe('DENY');
+  });
+});
+
+describe('a link of the operator', () => {
+  it('works once', async () => {
+    const { token } = await link();
+    const cookie = await signIn({ link: token });
+    expect((await ask(session, { cookie })).body.key.label).toBe('console link');
+    const { status, body } = await ask(session, { method: 'POST', body: { link: token } });
+    expect([status, body.code]).toEqual([401, 'link_not_usable']);
+  });
+
+  it('of which two are used at the same time lets one in', async () => {
+    const { token } = await link();
+    const both = await Promise.all(many(2, () => ask(session, { method: 'POST', body: { link: token } })));
+    expect(both.map(({ status }) => status).sort()).toEqual([201, 401]);
+  });
+
+  it('that is read-only changes nothing', async () => {
+    const { token } = await link('--read-only', '--expires', '1h');
+    const cookie = await signIn({ link: token });
+    expect((await ask(overview, { cookie })).status).toBe(200);
+    const upload = { method: 'POST', cookie, body: { records: [newShop()] } };
+    expect((await ask('/console/api/v1/data/shops', upload)).body.code).toBe('missing_permission');
+    const { body } = await ask(session, { cookie });
+    expect((Date.parse(body.expires_at) - Date.now()) / 60_000).toBeLessThanOrEqual(60);
+  });
+
+  it('ends with its key', async () => {
+    const { token, keyId } = await link();
+    await server.run('keys', 'revoke', keyId);
+    const { status } = await ask(session, { method: 'POST', body: { link: token } });
+    expect(status).toBe(401);
+  });
+
+  it('that is too old lets nobody in', async () => {
+    const { token } = await link();
+    await queryDatabase(server.databaseUrl, `update console_links set expires_at = now()`);
+    expect((await ask(session, { method: 'POST', body: { link: token } })).body.code).toBe('link_not_usable');
+  });
+});
+
+it('neither tokens nor keys are logged or stored', async () => {
+  const cookie = await signIn();
+  const { token } = await link();
+  const used = await signIn({ link: token });
+  await ask(overview, { cookie });
+  const secrets = [cookie, used].map((one) => one.split('=')[1] as string).concat(token, key);
+  const rows = await queryDatabase(
+    server.databaseUrl,
+    'select token_sha256::text, key_id from console_sessions union all select token_sha256::text, key_id from console_links',
+  );
+  const where = server.log.join('\n') + JSON.stringify(rows);
+  expect(where).toContain('console-sign-in');
+  expect(secrets.filter((secret) => where.includes(secret))).toEqual([]);
+});
+
+it('is not there with CONSOLE=off', async () => {
+  const off = await startBuiltServer({ CONSOLE: 'off', DATABASE_URL: server.databaseUrl });
+  const headers = { authorization: `Bearer ${key}` };
+  for (const path of ['/console', '/console/', session, overview])
+    expect([path, (await fetch(off.url + path, { headers })).status]).toEqual([path, 404]);
+  await off.stop();
+});
