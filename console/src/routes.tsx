@@ -8,6 +8,7 @@ import {
 } from '@tanstack/react-router';
 import { queryText } from './api/request.ts';
 import { Frame } from './frame/frame.tsx';
+import { Loading } from './parts/answer.tsx';
 import { Failure } from './parts/failure.tsx';
 import { Page } from './parts/page.tsx';
 
@@ -134,6 +135,7 @@ export const router = createRouter({
   parseSearch: (text) => Object.fromEntries(new URLSearchParams(text)),
   stringifySearch: (search) => queryText(search),
   defaultPreload: 'intent',
+  defaultPendingComponent: () => <Loading what="Screen" rows={6} />,
   defaultNotFoundComponent: () => (
     <Page title="No such screen">
       <p>

@@ -1,4 +1,4 @@
-import { queryOptions } from '@tanstack/react-query';
+import { type QueryClient, queryOptions } from '@tanstack/react-query';
 import { ApiError, call } from './request.ts';
 import type { Session } from './types.ts';
 
@@ -29,4 +29,10 @@ export function signIn(credential: Credential): Promise<Session> {
 
 export function signOut(): Promise<void> {
   return call<void>('/session', { method: 'DELETE' });
+}
+
+/** Forgets everything that was read. The session goes first, so that the screens that show the rest are gone by then. */
+export function forgetSession(client: QueryClient): void {
+  client.setQueryData(sessionKey, null);
+  client.removeQueries({ predicate: ({ queryKey }) => queryKey[0] !== sessionKey[0] });
 }

@@ -11,8 +11,15 @@ const compactBytes = new Intl.NumberFormat(undefined, {
 const timeFormat = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' });
 const dayFormat = new Intl.DateTimeFormat(undefined, { day: 'numeric', month: 'short', timeZone: 'UTC' });
 
+const exactFormat = new Intl.NumberFormat(undefined, { maximumFractionDigits: 20 });
+
 export function formatNumber(value: number): string {
   return numberFormat.format(value);
+}
+
+/** A value that was stored: no digit may be rounded away. */
+export function formatExact(value: number): string {
+  return exactFormat.format(value);
 }
 
 export function formatBytes(bytes: number): string {

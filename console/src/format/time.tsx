@@ -9,8 +9,10 @@ export function Time({
   readonly absent?: string;
 }) {
   if (value === null) return <span className="muted">{absent}</span>;
+  const time = new Date(value);
+  if (Number.isNaN(time.getTime())) return value;
   return (
-    <time dateTime={value} title={new Date(value).toISOString().replace('T', ' ').replace('Z', ' UTC')}>
+    <time dateTime={value} title={time.toISOString().replace('T', ' ').replace('Z', ' UTC')}>
       {formatTime(value)}
     </time>
   );

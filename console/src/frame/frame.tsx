@@ -1,7 +1,7 @@
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { Navigate, Outlet, useLocation } from '@tanstack/react-router';
 import { useRef } from 'react';
-import { sessionKey, sessionQuery, signOut } from '../api/session.ts';
+import { forgetSession, sessionQuery, signOut } from '../api/session.ts';
 import type { Session } from '../api/types.ts';
 import { Loading } from '../parts/answer.tsx';
 import { Failure } from '../parts/failure.tsx';
@@ -72,10 +72,7 @@ function SideFoot() {
   const client = useQueryClient();
   const leaving = useMutation({
     mutationFn: signOut,
-    onSuccess: () => {
-      client.clear();
-      client.setQueryData(sessionKey, null);
-    },
+    onSuccess: () => forgetSession(client),
   });
   return (
     <div className="side-foot">

@@ -4,7 +4,7 @@ let token: string | undefined;
 export function takeLinkToken(): void {
   const { pathname, search, hash } = location;
   if (!pathname.endsWith('/sign-in') || hash.length < 2) return;
-  token = decodeURIComponent(hash.slice(1));
+  token = hash.slice(1);
   history.replaceState(history.state, '', pathname + search);
 }
 

@@ -2,13 +2,13 @@
 
 export type Theme = 'system' | 'light' | 'dark';
 
-const storageKey = 'intake-console-theme';
+export const themeStorageKey = 'intake-console-theme';
 /** Sent to the document when the colours have changed. */
 export const themeChanged = 'intake-theme-changed';
 
 export function keptTheme(): Theme {
   try {
-    const kept = localStorage.getItem(storageKey);
+    const kept = localStorage.getItem(themeStorageKey);
     return kept === 'light' || kept === 'dark' ? kept : 'system';
   } catch {
     return 'system'; // Storage may be forbidden.
@@ -24,8 +24,8 @@ export function applyTheme(theme: Theme): void {
 export function keepTheme(theme: Theme): void {
   applyTheme(theme);
   try {
-    if (theme === 'system') localStorage.removeItem(storageKey);
-    else localStorage.setItem(storageKey, theme);
+    if (theme === 'system') localStorage.removeItem(themeStorageKey);
+    else localStorage.setItem(themeStorageKey, theme);
   } catch {
     // The choice then lasts until the page is closed.
   }

@@ -5,6 +5,9 @@ interface Asked<T> {
   readonly data: T | undefined;
   readonly error: unknown;
   readonly refetch: () => unknown;
+  /** Of a list that is read in pages: the next page alone failed. */
+  readonly isFetchNextPageError?: boolean;
+  readonly fetchNextPage?: () => unknown;
 }
 
 interface AnswerProps<T> {
@@ -19,10 +22,12 @@ interface AnswerProps<T> {
  * One part of a screen that waits for an answer. A failed query shows as failed, never as an empty result; what was
  * read before stays visible below the failure.
  */
-export function Answer<T>({ query: { data, error, refetch }, what, rows = 3, children }: AnswerProps<T>) {
+export function Answer<T>({ query, what, rows = 3, children }: AnswerProps<T>) {
+  const { data, error } = query;
+  const retry = () => (query.isFetchNextPageError ? query.fetchNextPage?.() : query.refetch());
   return (
     <>
-      {error !== null && <Failure error={error} what={`${what} could not be read`} retry={() => refetch()} />}
+      {error !== null && <Failure error={error} what={`${what} could not be read`} retry={retry} />}
       {data !== undefined && children(data)}
       {data === undefined && error === null && <Loading what={what} rows={rows} />}
     </>

@@ -1,6 +1,8 @@
 import { useState } from 'react';
 
-interface TerminalProps {
+export interface TerminalCall {
+  /** What it does, if the screen can do several things. */
+  readonly what?: string;
   /** Path and query of the API, such as /v1/data?limit=10. */
   readonly path: string;
   readonly method?: 'GET' | 'POST' | 'DELETE';
@@ -10,7 +12,7 @@ interface TerminalProps {
   readonly intake?: string;
 }
 
-function curlLine({ path, method = 'GET', body }: TerminalProps): string {
+function curlLine({ path, method = 'GET', body }: TerminalCall): string {
   const verb = method === 'GET' || (method === 'POST' && body !== undefined) ? '' : `-X ${method} `;
   const lines = [
     `curl -sS ${verb}"${location.origin}${path}"`,
@@ -21,17 +23,22 @@ function curlLine({ path, method = 'GET', body }: TerminalProps): string {
 }
 
 /** How to do the same without the console. The key is always a variable. */
-export function Terminal(props: TerminalProps) {
+export function Terminal({ calls }: { readonly calls: readonly TerminalCall[] }) {
   return (
     <details className="terminal">
       <summary>The same from a terminal</summary>
-      <Line text={curlLine(props)} />
-      {props.intake && <Line text={props.intake} />}
+      {calls.map((call) => (
+        <div key={`${call.method} ${call.path}`} className="terminal-call">
+          {call.what && <p>{call.what}</p>}
+          <Line text={curlLine(call)} />
+          {call.intake && <Line text={call.intake} />}
+        </div>
+      ))}
     </details>
   );
 }
 
-/** A line to be copied. */
+/** A line to be copied. Browsers offer the clipboard only over HTTPS and on the machine itself. */
 export function Line({ text }: { readonly text: string }) {
   const [copied, setCopied] = useState(false);
   const copy = async () => {
@@ -44,12 +51,14 @@ export function Line({ text }: { readonly text: string }) {
       <pre>
         <code>{text}</code>
       </pre>
-      <button type="button" className="quiet" onClick={copy}>
-        {copied ? 'Copied' : 'Copy'}
-        <span className="visually-hidden" role="status">
-          {copied ? ' to the clipboard' : ''}
-        </span>
-      </button>
+      {isSecureContext && (
+        <button type="button" className="quiet" onClick={copy}>
+          {copied ? 'Copied' : 'Copy'}
+        </button>
+      )}
+      <span className="visually-hidden" role="status">
+        {copied ? 'Copied to the clipboard' : ''}
+      </span>
     </div>
   );
 }

@@ -22,7 +22,7 @@ export function RecordScreen() {
         <p>Choose a type and open a record from its list.</p>
       </Page>
     );
-  return <RecordPage type={type} id={id} shownId={id} />;
+  return <RecordPage type={type} id={id} shownId={encodeURIComponent(id)} />;
 }
 
 /** A customer. The id is not in the address, so the address alone opens nothing. */
@@ -62,7 +62,7 @@ function RecordPage({ type, id, shownId }: RecordPageProps) {
         <>
           <RecordFacts type={type} id={id} />
           <Referring type={type} id={id} />
-          <Terminal path={`/v1/data/${type}/${shownId}`} />
+          <Terminal calls={[{ path: `/v1/data/${type}/${shownId}` }]} />
         </>
       ) : (
         <NotPermitted permission="data:read" what="Reading records" />

@@ -6,6 +6,7 @@ import { queryText } from '../../api/request.ts';
 import type { StoredRecord } from '../../api/types.ts';
 import { countOf, typeName } from '../../format/format.ts';
 import { isResourceType, personFields } from '../../format/personal.ts';
+import { shellOptions } from '../../format/shell-word.ts';
 import { usePermits } from '../../frame/signed-in.tsx';
 import { Answer } from '../../parts/answer.tsx';
 import { CheckFilter, Filters, SelectFilter, TextFilter, TimeFilter } from '../../parts/filters.tsx';
@@ -74,16 +75,28 @@ function Records({ type }: { readonly type: ResourceType }) {
         </Answer>
       </section>
       <Terminal
-        path={`/v1/data/${type}${queryText(withoutPeople(filter))}`}
-        intake={`intake export ${type} --format csv`}
+        calls={[
+          {
+            path: `/v1/data/${type}${queryText(withoutPeople(filter))}`,
+            intake: `intake export ${type} --format csv${exportOptions(filter)}`,
+          },
+        ]}
       />
     </>
   );
 }
 
+/** The command cannot filter by reference. */
+function exportOptions({
+  stored_since,
+  include_deleted,
+}: Readonly<Record<string, string | undefined>>): string {
+  return shellOptions({ since: stored_since }) + (include_deleted === 'true' ? ' --include-deleted' : '');
+}
+
 function withoutPeople(filter: Readonly<Record<string, string | undefined>>) {
-  const masked = Object.entries(filter).filter(([name]) => !personFields.has(name));
-  return Object.fromEntries(masked);
+  const shown = Object.entries(filter).filter(([name]) => !personFields.has(name));
+  return Object.fromEntries(shown);
 }
 
 function RecordTable({

@@ -56,7 +56,7 @@ function TypeList() {
           }}
         </Answer>
       </section>
-      <Terminal path="/v1/data" intake="intake status" />
+      <Terminal calls={[{ path: '/v1/data', intake: 'intake status' }]} />
     </>
   );
 }

@@ -1,7 +1,7 @@
 import { Link } from '@tanstack/react-router';
 import { type ResourceType, resources } from '../../../../client/src/generated/resources.ts';
 import { type FieldSchema, schemas } from '../../../../client/src/generated/schemas.ts';
-import { formatNumber } from '../../format/format.ts';
+import { formatExact } from '../../format/format.ts';
 import { referencedType } from '../../format/personal.ts';
 import { Time } from '../../format/time.tsx';
 import { RecordLink } from './record-link.tsx';
@@ -16,7 +16,7 @@ interface ValueProps {
 export function Value({ type, field, value }: ValueProps) {
   if (value === null || value === undefined) return <span className="muted">none</span>;
   if (typeof value === 'boolean') return value ? 'yes' : 'no';
-  if (typeof value === 'number') return isMoney(field) ? formatNumber(value) : String(value);
+  if (typeof value === 'number') return isCoordinate(field) ? String(value) : formatExact(value);
   if (typeof value !== 'string') return <code>{JSON.stringify(value)}</code>;
   const target = field === resources[type].idField ? type : referencedType(type, field);
   if (target !== undefined)
@@ -35,9 +35,9 @@ export function Value({ type, field, value }: ValueProps) {
   return format === 'date-time' ? <Time value={value} /> : value;
 }
 
-/** Not coordinates: those are copied, not read. */
-function isMoney(field: string): boolean {
-  return field !== 'latitude' && field !== 'longitude';
+/** Copied rather than read, so written as programs write them. */
+function isCoordinate(field: string): boolean {
+  return field === 'latitude' || field === 'longitude';
 }
 
 export function fieldNames(type: ResourceType): readonly string[] {

@@ -25,7 +25,14 @@ export function InteractionsScreen() {
         <>
           <InteractionFilters />
           {live === undefined ? <Stored filter={filter} /> : <Live filter={filter} />}
-          <Terminal path={`/user-interactions${queryText(shown)}`} intake="intake interactions tail" />
+          <Terminal
+            calls={[
+              {
+                path: `/user-interactions${queryText(shown)}`,
+                intake: live === undefined ? 'intake export interactions' : 'intake interactions tail',
+              },
+            ]}
+          />
         </>
       ) : (
         <NotPermitted permission="interactions:read" what="Reading interactions" />

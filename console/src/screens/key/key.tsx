@@ -28,7 +28,7 @@ export function KeyScreen() {
       </section>
       <Permissions granted={key.permissions} />
       <Limits limits={session.limits} />
-      <Terminal path="/v1/data" intake="intake whoami" />
+      <Terminal calls={[{ path: '/v1/data', intake: 'intake whoami' }]} />
     </Page>
   );
 }
@@ -60,8 +60,8 @@ function Permissions({ granted }: { readonly granted: readonly string[] }) {
 }
 
 function Limits({ limits }: { readonly limits: Session['limits'] }) {
-  const write = (value: number | null, format: (value: number) => string) =>
-    value === null ? 'not limited' : format(value);
+  const write = (value: number | null | undefined, format: (value: number) => string) =>
+    value === null || value === undefined ? 'not limited' : format(value);
   return (
     <section className="card">
       <h2>Limits of the organisation</h2>

@@ -60,7 +60,7 @@ export function OverviewScreen() {
         <>
           <Types />
           <Days />
-          <Terminal path="/v1/data" intake="intake status" />
+          <Terminal calls={[{ path: '/v1/data', intake: 'intake status' }]} />
         </>
       ) : (
         <NotPermitted permission="data:read" what="The overview" />

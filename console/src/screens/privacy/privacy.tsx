@@ -1,9 +1,20 @@
 import { usePermits } from '../../frame/signed-in.tsx';
 import { NotPermitted } from '../../parts/notices.tsx';
 import { Page } from '../../parts/page.tsx';
-import { Terminal } from '../../parts/terminal.tsx';
+import { Terminal, type TerminalCall } from '../../parts/terminal.tsx';
 import { ErasePeople } from './erase-people.tsx';
 import { ErasureList } from './erasure-list.tsx';
+
+const calls: readonly TerminalCall[] = [
+  { what: 'List erasures', path: '/v1/erasures', intake: 'intake erasures' },
+  {
+    what: 'Erase people',
+    path: '/v1/erasures',
+    method: 'POST',
+    body: '{"customer_ids": ["…"], "mode": "anonymise"}',
+    intake: 'intake erase --file people.txt',
+  },
+];
 
 export function PrivacyScreen() {
   const may = usePermits();
@@ -13,7 +24,7 @@ export function PrivacyScreen() {
         <>
           <ErasureList />
           <ErasePeople />
-          <Terminal path="/v1/erasures" intake="intake erasures" />
+          <Terminal calls={calls} />
         </>
       ) : (
         <NotPermitted permission="data:erase" what="Erasing people and reading erasures" />

@@ -82,10 +82,14 @@ export function Correct({ rejection, onClose }: CorrectProps) {
         </div>
       </form>
       <Terminal
-        path={`/v1/data/${type}`}
-        method="POST"
-        body='{"records": [{…}]}'
-        intake={`intake upload ${type}.csv`}
+        calls={[
+          {
+            path: `/v1/data/${type}`,
+            method: 'POST',
+            body: '{"records": [{…}]}',
+            intake: `intake upload ${type}.csv`,
+          },
+        ]}
       />
     </Modal>
   );

@@ -10,7 +10,7 @@ import { Answer } from '../../parts/answer.tsx';
 import { Facts } from '../../parts/facts.tsx';
 import { Empty, NotPermitted } from '../../parts/notices.tsx';
 import { Page } from '../../parts/page.tsx';
-import { Terminal } from '../../parts/terminal.tsx';
+import { Terminal, type TerminalCall } from '../../parts/terminal.tsx';
 import { Discard } from './discard.tsx';
 import { intakeOptions } from './intake-options.ts';
 import { MissingIds } from './missing-ids.tsx';
@@ -38,16 +38,33 @@ export function RejectionGroupScreen() {
             <MissingIds filter={filter} field={filter.field} />
           )}
           <RejectionList filter={filter} />
-          <Terminal
-            path={`/v1/rejections${queryText({ ...filter })}`}
-            intake={`intake rejections list${intakeOptions(filter)}`}
-          />
+          <Terminal calls={callsFor(filter)} />
         </>
       ) : (
         <NotPermitted permission="data:read" what="Reading rejections" />
       )}
     </Page>
   );
+}
+
+function callsFor(filter: RejectionFilter): readonly TerminalCall[] {
+  const query = queryText({ ...filter });
+  const options = intakeOptions(filter);
+  return [
+    { what: 'List', path: `/v1/rejections${query}`, intake: `intake rejections list${options}` },
+    {
+      what: 'Replay',
+      path: `/v1/rejections/replay${query}`,
+      method: 'POST',
+      intake: `intake rejections replay${options}`,
+    },
+    {
+      what: 'Discard',
+      path: `/v1/rejections${query}`,
+      method: 'DELETE',
+      intake: `intake rejections discard${options}`,
+    },
+  ];
 }
 
 function GroupSummary({ filter }: { readonly filter: RejectionFilter }) {

@@ -50,8 +50,12 @@ export function RejectionsScreen() {
           <RejectionFilters />
           <Groups />
           <Terminal
-            path={`/v1/rejections/summary${queryText(filter)}`}
-            intake={`intake rejections summary${intakeOptions(filter)}`}
+            calls={[
+              {
+                path: `/v1/rejections/summary${queryText(filter)}`,
+                intake: `intake rejections summary${intakeOptions(filter)}`,
+              },
+            ]}
           />
         </>
       ) : (

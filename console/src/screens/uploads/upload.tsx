@@ -3,6 +3,7 @@ import { getRouteApi, Link } from '@tanstack/react-router';
 import { receiptQuery } from '../../api/records.ts';
 import type { BatchAnswer, Counts, Receipt } from '../../api/types.ts';
 import { formatBytes, formatDuration, formatNumber, typeName } from '../../format/format.ts';
+import { shellWord } from '../../format/shell-word.ts';
 import { Time } from '../../format/time.tsx';
 import { usePermits } from '../../frame/signed-in.tsx';
 import { Answer } from '../../parts/answer.tsx';
@@ -41,7 +42,14 @@ export function UploadScreen() {
       {may('data:read') ? (
         <>
           <UploadReceipt requestId={requestId} />
-          <Terminal path={`/v1/requests/${requestId}`} intake={`intake requests ${requestId}`} />
+          <Terminal
+            calls={[
+              {
+                path: `/v1/requests/${encodeURIComponent(requestId)}`,
+                intake: `intake requests ${shellWord(requestId)}`,
+              },
+            ]}
+          />
         </>
       ) : (
         <NotPermitted permission="data:read" what="Reading receipts" />

@@ -5,6 +5,7 @@ import { receiptPagesQuery } from '../../api/records.ts';
 import { queryText } from '../../api/request.ts';
 import type { ReceiptSummary } from '../../api/types.ts';
 import { countOf, formatNumber, typeName } from '../../format/format.ts';
+import { shellOptions } from '../../format/shell-word.ts';
 import { Time } from '../../format/time.tsx';
 import { usePermits } from '../../frame/signed-in.tsx';
 import { Answer } from '../../parts/answer.tsx';
@@ -44,14 +45,17 @@ function WhatItWas({ operation, type }: Pick<ReceiptSummary, 'operation' | 'type
 export function UploadsScreen() {
   const may = usePermits();
   const filter = route.useSearch();
-  const intake = Object.entries(filter).map(([name, value]) => ` --${name} ${value}`);
   return (
     <Page title="Uploads" lead="Every upload has a receipt: what arrived, what was stored and what failed.">
       {may('data:read') ? (
         <>
           <UploadFilters />
           <UploadList />
-          <Terminal path={`/v1/requests${queryText(filter)}`} intake={`intake requests${intake.join('')}`} />
+          <Terminal
+            calls={[
+              { path: `/v1/requests${queryText(filter)}`, intake: `intake requests${shellOptions(filter)}` },
+            ]}
+          />
         </>
       ) : (
         <NotPermitted permission="data:read" what="Reading receipts" />
