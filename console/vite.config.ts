@@ -12,7 +12,7 @@ export default defineConfig({
     // The content security policy allows no inline styles or scripts; files also compress and cache better.
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
-    license: { fileName: 'licenses.md' },
+    license: { fileName: 'licenses.json' },
     rolldownOptions: {
       output: {
         codeSplitting: {

@@ -21,17 +21,17 @@ it('uploads are counted by day in UTC, days without any included', () => {
   expect(days).toEqual([
     {
       day: '2026-11-15',
-      uploads: { completed: 0, partial: 1, failed: 0 },
+      uploads: { complete: 0, partial: 1, failed: 0 },
       records: { received: 10, failed: 2 },
     },
     {
       day: '2026-11-16',
-      uploads: { completed: 0, partial: 0, failed: 0 },
+      uploads: { complete: 0, partial: 0, failed: 0 },
       records: { received: 0, failed: 0 },
     },
     {
       day: '2026-11-17',
-      uploads: { completed: 1, partial: 0, failed: 1 },
+      uploads: { complete: 1, partial: 0, failed: 1 },
       records: { received: 20, failed: 4 },
     },
   ]);

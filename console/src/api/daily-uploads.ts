@@ -3,7 +3,7 @@ import type { ReceiptSummary } from './types.ts';
 export interface DayOfUploads {
   /** A day in UTC, such as 2026-11-16. */
   readonly day: string;
-  readonly uploads: { readonly completed: number; readonly partial: number; readonly failed: number };
+  readonly uploads: { readonly complete: number; readonly partial: number; readonly failed: number };
   readonly records: { readonly received: number; readonly failed: number };
 }
 
@@ -30,7 +30,7 @@ export function groupByDay(
       ofDay.reduce((total, { counts }) => total + counts[count], 0);
     return {
       day,
-      uploads: { completed: withStatus(200), partial: withStatus(207), failed: withStatus(400) },
+      uploads: { complete: withStatus(200), partial: withStatus(207), failed: withStatus(400) },
       records: { received: sum('received'), failed: sum('failed') },
     };
   });

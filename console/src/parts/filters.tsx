@@ -1,4 +1,4 @@
-import { type ReactNode, useId } from 'react';
+import { type ReactNode, useEffect, useId, useState } from 'react';
 import { fromLocalField, toLocalField } from '../format/format.ts';
 
 export function Filters({ children }: { readonly children: ReactNode }) {
@@ -44,23 +44,26 @@ export function SelectFilter({
 }
 
 /** Applied when the field is left or Enter is pressed, not with every key. */
-export function TextFilter({ label, value, onChange }: FilterProps) {
+export function TextFilter({ label, value = '', onChange }: FilterProps) {
   const id = useId();
+  const [text, setText] = useState(value);
+  useEffect(() => setText(value), [value]);
+  const apply = () => {
+    if (text.trim() !== value) onChange(text.trim() || undefined);
+  };
   return (
     <div className="field">
       <label htmlFor={id}>{label}</label>
       <input
-        key={value ?? ''}
         id={id}
         type="text"
         autoComplete="off"
         spellCheck={false}
-        defaultValue={value ?? ''}
-        onBlur={({ target }) =>
-          target.value.trim() !== (value ?? '') && onChange(target.value.trim() || undefined)
-        }
-        onKeyDown={({ key, currentTarget }) => {
-          if (key === 'Enter') onChange(currentTarget.value.trim() || undefined);
+        value={text}
+        onChange={({ target }) => setText(target.value)}
+        onBlur={apply}
+        onKeyDown={({ key }) => {
+          if (key === 'Enter') apply();
         }}
       />
     </div>

@@ -1,4 +1,4 @@
-import { type ReactNode, useEffect, useId, useRef } from 'react';
+import { type ReactNode, useId, useLayoutEffect, useRef } from 'react';
 
 interface QuestionProps {
   readonly title: string;
@@ -9,14 +9,13 @@ interface QuestionProps {
   readonly onNo: () => void;
 }
 
-/** Asks before something that cannot be undone. The focus starts on Cancel. */
+/** Asks before something that cannot be undone. Cancel comes first, so a dialog gives it the focus. */
 export function Question({ title, action, children, onYes, onNo }: QuestionProps) {
   return (
     <Modal title={title} onClose={onNo}>
       {children}
       <div className="buttons">
-        {/* biome-ignore lint/a11y/noAutofocus: a dialog moves the focus into itself; this is the safe choice. */}
-        <button type="button" autoFocus onClick={onNo}>
+        <button type="button" onClick={onNo}>
           Cancel
         </button>
         <button type="button" className="danger" onClick={onYes}>
@@ -38,7 +37,8 @@ interface ModalProps {
 export function Modal({ title, onClose, children, wide = false }: ModalProps) {
   const dialog = useRef<HTMLDialogElement>(null);
   const heading = useId();
-  useEffect(() => {
+  // Closed before it leaves the document, or the focus would not go back to where it was.
+  useLayoutEffect(() => {
     const shown = dialog.current;
     shown?.showModal();
     return () => shown?.close();

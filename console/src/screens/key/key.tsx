@@ -61,7 +61,7 @@ function Permissions({ granted }: { readonly granted: readonly string[] }) {
 
 function Limits({ limits }: { readonly limits: Session['limits'] }) {
   const write = (value: number | null | undefined, format: (value: number) => string) =>
-    value === null || value === undefined ? 'not limited' : format(value);
+    value === null || value === undefined ? 'the default of the service' : format(value);
   return (
     <section className="card">
       <h2>Limits of the organisation</h2>

@@ -7,7 +7,7 @@ import { countOf, formatDay, formatNumber } from '../../format/format.ts';
 import { themeChanged } from '../../frame/theme.ts';
 
 const outcomes = [
-  { name: 'completed', text: 'Complete', colour: '--chart-good' },
+  { name: 'complete', text: 'Complete', colour: '--chart-good' },
   { name: 'partial', text: 'Partial', colour: '--chart-warn' },
   { name: 'failed', text: 'Failed', colour: '--chart-bad' },
 ] as const;
@@ -119,8 +119,8 @@ export default function DailyChart({ days }: { readonly days: readonly DayOfUplo
 
 function dayText(day: DayOfUploads | undefined): string {
   if (day === undefined) return '';
-  const { completed, partial, failed } = day.uploads;
-  return `${formatDay(day.day)}: ${completed} complete, ${partial} partial, ${failed} failed; ${countOf(day.records.received, 'record')}`;
+  const { complete, partial, failed } = day.uploads;
+  return `${formatDay(day.day)}: ${complete} complete, ${partial} partial, ${failed} failed; ${countOf(day.records.received, 'record')}`;
 }
 
 /** Counts changes of the theme, by the switch or by the system. */

@@ -4,7 +4,7 @@ import { type Column, Table } from '../../parts/table.tsx';
 
 const columns: readonly Column<DayOfUploads>[] = [
   { title: 'Day (UTC)', cell: ({ day }) => <time dateTime={day}>{formatDay(day)}</time> },
-  { title: 'Complete', numeric: true, cell: ({ uploads }) => formatNumber(uploads.completed) },
+  { title: 'Complete', numeric: true, cell: ({ uploads }) => formatNumber(uploads.complete) },
   { title: 'Partial', numeric: true, cell: ({ uploads }) => formatNumber(uploads.partial) },
   { title: 'Failed', numeric: true, cell: ({ uploads }) => formatNumber(uploads.failed) },
   { title: 'Records', numeric: true, cell: ({ records }) => formatNumber(records.received) },

@@ -100,7 +100,10 @@ function KeyForm({ pending, onKey }: { readonly pending: boolean; readonly onKey
           The operator of the service issues keys. A key belongs to one organisation and lists what it may do:
         </p>
         <Line text="intake-server keys issue --organisation <name>" />
-        <p>A service started with npm run dev keeps its key in the file .intake/key.</p>
+        <p>
+          The operator can also make a link that signs you in without a key. A service started with npm run
+          dev keeps its key in the file .intake/key.
+        </p>
       </details>
     </>
   );
