@@ -22,13 +22,17 @@ export function Value({ type, field, value }: ValueProps) {
   if (target !== undefined)
     return (
       <RecordLink type={target} id={value}>
-        <code className="id">{value}</code>
+        <code className="id" title={value}>
+          {value}
+        </code>
       </RecordLink>
     );
   if (field === 'user_id')
     return (
       <Link to="/interactions" state={{ person: { user_id: value } }}>
-        <code className="id">{value}</code>
+        <code className="id" title={value}>
+          {value}
+        </code>
       </Link>
     );
   const { format }: FieldSchema = schemas[type].properties[field] ?? { type: 'string' };

@@ -15,12 +15,26 @@ const columns: readonly Column<Interaction>[] = [
   { title: 'Place', cell: ({ city, country }) => [city, country].filter(Boolean).join(', ') || none },
   { title: 'Source', cell: ({ source }) => (source === null ? 'browsing' : 'recommendation') },
   { title: 'Student', cell: ({ student_id }) => <Student id={student_id} /> },
-  { title: 'User', cell: ({ user_id }) => (user_id === null ? none : <code className="id">{user_id}</code>) },
+  {
+    title: 'User',
+    cell: ({ user_id }) =>
+      user_id === null ? (
+        none
+      ) : (
+        <code className="id" title={user_id}>
+          {user_id}
+        </code>
+      ),
+  },
 ];
 
 function Item({ item_type, item_id }: Pick<Interaction, 'item_type' | 'item_id'>) {
   const type = itemTypes[item_type];
-  const id = <code className="id">{item_id}</code>;
+  const id = (
+    <code className="id" title={item_id}>
+      {item_id}
+    </code>
+  );
   return (
     <>
       {item_type}{' '}
@@ -39,7 +53,9 @@ function Student({ id }: { readonly id: string | null }) {
   if (id === null) return none;
   return (
     <RecordLink type="customers" id={id}>
-      <code className="id">{id}</code>
+      <code className="id" title={id}>
+        {id}
+      </code>
     </RecordLink>
   );
 }
