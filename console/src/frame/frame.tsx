@@ -1,6 +1,6 @@
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
-import { Navigate, Outlet, useLocation } from '@tanstack/react-router';
-import { useRef } from 'react';
+import { Outlet, useRouter } from '@tanstack/react-router';
+import { useEffect, useRef } from 'react';
 import { forgetSession, sessionQuery, signOut } from '../api/session.ts';
 import type { Session } from '../api/types.ts';
 import { Loading } from '../parts/answer.tsx';
@@ -12,8 +12,7 @@ import { ThemeSwitch } from './theme-switch.tsx';
 /** Everything around a screen. Without a session it leads to the sign-in, and from there back. */
 export function Frame() {
   const session = useQuery(sessionQuery);
-  const href = useLocation({ select: (location) => location.href });
-  if (session.data === null) return <Navigate to="/sign-in" search={{ next: href }} replace />;
+  if (session.data === null) return <ToSignIn />;
   return (
     <SignedIn value={session.data ?? null}>
       <button type="button" className="skip-link" onClick={skipToMain}>
@@ -35,6 +34,20 @@ export function Frame() {
       </div>
     </SignedIn>
   );
+}
+
+/** Once, with the address of that moment: while the sign-in loads, the address is already that of the sign-in. */
+function ToSignIn() {
+  const router = useRouter();
+  useEffect(() => {
+    const { href } = router.state.location;
+    void router.navigate({
+      to: '/sign-in',
+      search: { next: href === '/' ? undefined : href },
+      replace: true,
+    });
+  }, [router]);
+  return null;
 }
 
 /** Not a link to a fragment: that would stay in the address. */
