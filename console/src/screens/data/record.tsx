@@ -31,7 +31,7 @@ export function PersonScreen() {
   if (id === undefined)
     return (
       <Page title="Customer" back={<Back type="customers" />}>
-        <Empty title="This address does not say which customer is meant.">
+        <Empty title="This address does not identify a customer.">
           <p>Ids of people are never part of an address. Open the customer from the list.</p>
         </Empty>
       </Page>
@@ -106,7 +106,7 @@ function Referring({ type, id }: { readonly type: ResourceType; readonly id: str
   if (lists.length === 0) return null;
   return (
     <section className="card">
-      <h2>What refers to it</h2>
+      <h2>Records that refer to it</h2>
       <ul className="link-list">
         {lists.map(({ other, field }) => (
           <li key={other}>

@@ -59,7 +59,7 @@ function Stored({ filter }: { readonly filter: Filter }) {
           return (
             <>
               {rows.length === 0 ? (
-                <p>None found yet. A search ends after a second; the next page continues it.</p>
+                <p>None found yet. Each search stops after one second; Load more continues it.</p>
               ) : (
                 <InteractionTable rows={rows} />
               )}

@@ -85,7 +85,7 @@ function optionsOf(
   };
 }
 
-/** A picture of numbers that the table below it holds as well; a screen reader skips it. */
+/** Hidden from screen readers: the table below it has the same numbers. */
 export default function DailyChart({ days }: { readonly days: readonly DayOfUploads[] }) {
   const place = useRef<HTMLDivElement>(null);
   const [at, setAt] = useState<number | null>(null);

@@ -36,12 +36,12 @@ export function ErasePeople() {
       <h2>Erase people</h2>
       <form onSubmit={submit}>
         <Choice
-          legend="The ids are those of"
+          legend="The ids identify"
           value={kind}
           onChange={setKind}
           choices={[
-            ['customers', 'Customers, by customer_id'],
-            ['users', 'Users that interactions name, by user_id, one a line'],
+            ['customers', 'Customers (customer_id)'],
+            ['users', 'Users named by interactions (user_id), one per line'],
           ]}
         />
         <IdField text={text} onChange={setText} problem={problem} found={ids.length} />
@@ -50,8 +50,8 @@ export function ErasePeople() {
           value={mode}
           onChange={setMode}
           choices={[
-            ['anonymise', 'Stay, without the person'],
-            ['delete', 'Are deleted too'],
+            ['anonymise', 'Keep, without the person'],
+            ['delete', 'Delete too'],
           ]}
         />
         <button

@@ -8,7 +8,7 @@ export interface ReadIds {
   readonly wrong: readonly string[];
 }
 
-/** Ids as people paste them. Ids of customers are UUIDs, apart by anything else; ids of users are any text, one a line. */
+/** Parses pasted ids. Customer ids are UUIDs, separated by spaces, commas or lines; user ids are any text, one per line. */
 export function readIds(text: string, kind: 'customers' | 'users'): ReadIds {
   const parts = text.split(kind === 'customers' ? /[\s,;"']+/ : /\r?\n/).map((part) => part.trim());
   const given = [...new Set(parts.filter((part) => part !== ''))];

@@ -19,7 +19,8 @@ export function MissingIds({ filter, field }: { readonly filter: RejectionFilter
       <Answer query={sample} what="The missing ids">
         {({ rejections, next_cursor }) => {
           const missing = countMissingIds(rejections, field);
-          if (missing.length === 0) return <p className="muted">The kept records do not show them.</p>;
+          if (missing.length === 0)
+            return <p className="muted">The kept rejections do not contain these ids.</p>;
           return (
             <>
               <p>
@@ -39,7 +40,7 @@ export function MissingIds({ filter, field }: { readonly filter: RejectionFilter
               />
               {missing.length > idsShown && (
                 <details>
-                  <summary>All {formatNumber(missing.length)} ids, one a line</summary>
+                  <summary>All {formatNumber(missing.length)} ids, one per line</summary>
                   <Line text={missing.map(({ id }) => id).join('\n')} />
                 </details>
               )}

@@ -58,7 +58,7 @@ function OpenRejections({ requestId }: { readonly requestId: string }) {
   const open = useQuery(rejectionGroupsQuery({ request_id: requestId }));
   if (open.data === undefined) return null;
   if (open.data.rejections.length === 0)
-    return <p className="hint">None of them is an open rejection any more.</p>;
+    return <p className="hint">None of these records is still an open rejection.</p>;
   return (
     <p>
       <Link to="/rejections" search={{ request_id: requestId }}>
