@@ -79,8 +79,8 @@ function Live({ filter }: { readonly filter: Filter }) {
     <section className="card">
       <h2>Live</h2>
       <p className="hint">
-        Asks again every 3 seconds while this page is visible, and shows the newest{' '}
-        {formatNumber(liveRowsMax)} at most.
+        Updates every 3 seconds while this page is visible. Shows at most the newest{' '}
+        {formatNumber(liveRowsMax)}.
       </p>
       <Answer query={live} what="The interactions" rows={8}>
         {(rows) =>

@@ -75,8 +75,8 @@ export function ErasePeople() {
           }}
         >
           <p>
-            This cannot be undone. From the answer on nobody can read anything about them, and records that
-            name them are refused.{' '}
+            This cannot be undone. As soon as the service answers, nobody can read anything about them, and
+            records that name them are refused.{' '}
             {mode === 'delete' && <strong>Their transactions and interactions are deleted too.</strong>}
           </p>
         </Question>
