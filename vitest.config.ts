@@ -51,7 +51,7 @@ export default defineConfig({
         // These start nothing, so that many files can share a process.
         test: {
           name: 'pure',
-          include: ['src/**/*.test.ts', 'client/test/files/*.test.ts'],
+          include: ['src/**/*.test.ts', 'client/test/files/*.test.ts', 'console/test/*.test.ts'],
           isolate: false,
           maxWorkers: Number(process.env.TEST_WORKERS ?? 2),
         },

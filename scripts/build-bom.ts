@@ -1,12 +1,44 @@
 import { execFileSync } from 'node:child_process';
-import { writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 
 /**
  * Writes the bill of materials of a build. npm marks what only builds and tests as optional; the script of the API
- * reference comes from such a package, but a build contains it.
+ * reference and those of the console come from such packages, but a build contains them.
  */
-const flags = ['--sbom-format', 'cyclonedx', '--package-lock-only', '--workspaces=false'];
-const bill = JSON.parse(execFileSync('npm', ['sbom', ...flags], { encoding: 'utf8', maxBuffer: 64e6 }));
+interface Component {
+  readonly name: string;
+  readonly version: string;
+  readonly 'bom-ref': string;
+  scope: string;
+}
+
+interface Bill {
+  readonly components: Component[];
+  readonly dependencies: { readonly ref: string }[];
+}
+
+function billOf(...which: readonly string[]): Bill {
+  const args = ['sbom', '--sbom-format', 'cyclonedx', '--package-lock-only', ...which];
+  return JSON.parse(execFileSync('npm', args, { encoding: 'utf8', maxBuffer: 64e6 }));
+}
+
+const bill = billOf('--workspaces=false');
 for (const component of bill.components)
   if (component.name === '@scalar/fastify-api-reference') component.scope = 'required';
+
+// The build of the console lists the packages that it contains.
+const bundled: { readonly name: string; readonly version: string }[] = JSON.parse(
+  readFileSync('dist/console/licenses.json', 'utf8'),
+);
+const inConsole = billOf('--workspace=console');
+for (const { name, version } of bundled) {
+  const component = inConsole.components.find((one) => one.name === name && one.version === version);
+  if (component === undefined)
+    throw new Error(`npm does not list ${name}@${version}, which the console contains.`);
+  const ref = component['bom-ref'];
+  if (bill.components.some((known) => known['bom-ref'] === ref)) continue;
+  bill.components.push({ ...component, scope: 'required' });
+  bill.dependencies.push(...inConsole.dependencies.filter((one) => one.ref === ref));
+}
+
 writeFileSync('dist/bom.cdx.json', `${JSON.stringify(bill, undefined, 2)}\n`);

@@ -20,7 +20,9 @@ const reports = mkdtempSync(join(tmpdir(), 'intake-check-'));
 
 /** Test files by their tags. Vitest can filter by tag, but loads every file to do so: 0.2 seconds each. */
 function filesTagged(isWanted: (tags: ReadonlySet<string>) => boolean): string[] {
-  const files = globSync(['src/**/*.test.ts', 'test/**/*.test.ts', 'client/test/**/*.test.ts']);
+  const files = globSync(
+    ['src', 'test', 'client/test', 'console/test'].map((folder) => `${folder}/**/*.test.ts`),
+  );
   return files.filter((file) => {
     const tags = readFileSync(file, 'utf8').matchAll(/^\/\/ @module-tag (\S+)$/gm);
     return isWanted(new Set([...tags].map(([, tag]) => tag as string)));

@@ -1,0 +1,106 @@
+import { queryOptions } from '@tanstack/react-query';
+import { pagesQuery } from './pages.ts';
+import { ApiError, call } from './request.ts';
+import type { RejectionGroup, RejectionPage, ReplayAnswer } from './types.ts';
+
+/** Which rejections are meant. */
+export interface RejectionFilter {
+  readonly type?: string | undefined;
+  readonly code?: string | undefined;
+  readonly field?: string | undefined;
+  readonly request_id?: string | undefined;
+}
+
+export function rejectionGroupsQuery(filter: RejectionFilter) {
+  return queryOptions({
+    queryKey: ['rejections', 'groups', filter],
+    queryFn: ({ signal }) =>
+      call<{ readonly rejections: readonly RejectionGroup[] }>('/v1/rejections/summary', {
+        query: { ...filter },
+        signal,
+      }),
+  });
+}
+
+export function rejectionPagesQuery(filter: RejectionFilter) {
+  return pagesQuery<RejectionPage>('/v1/rejections', { ...filter, limit: 20 });
+}
+
+/** The rejections from which missing ids are counted: one large page, not all. */
+export function rejectionSampleQuery(filter: RejectionFilter) {
+  return queryOptions({
+    queryKey: ['rejections', 'sample', filter],
+    queryFn: ({ signal }) =>
+      call<RejectionPage>('/v1/rejections', { query: { ...filter, limit: 1_000 }, signal }),
+  });
+}
+
+export interface ReplayProgress {
+  readonly stored: number;
+  readonly failed: number;
+  /** Null if the service could not count them. */
+  readonly remaining: number | null;
+}
+
+const triesMax = 5;
+
+/** Replays until every rejection that matches has been tried, or `signal` is aborted. Each call takes up to 50,000. */
+export async function replayRejections(
+  filter: RejectionFilter,
+  report: (progress: ReplayProgress) => void,
+  signal: AbortSignal,
+): Promise<ReplayProgress> {
+  let progress: ReplayProgress = { stored: 0, failed: 0, remaining: null };
+  let cursor: string | undefined;
+  do {
+    const query = { ...filter, cursor };
+    const answer = await withPatience(() =>
+      call<ReplayAnswer>('/v1/rejections/replay', { method: 'POST', query }),
+    );
+    progress = addReplay(progress, answer);
+    report(progress);
+    cursor = answer.next_cursor ?? undefined;
+  } while (cursor !== undefined && !signal.aborted);
+  return progress;
+}
+
+export function addReplay(
+  before: ReplayProgress,
+  { batches, remaining }: Pick<ReplayAnswer, 'batches' | 'remaining'>,
+): ReplayProgress {
+  const failed = batches.reduce((sum, { data }) => sum + data.counts.failed, 0);
+  const received = batches.reduce((sum, { data }) => sum + data.counts.received, 0);
+  return { stored: before.stored + received - failed, failed: before.failed + failed, remaining };
+}
+
+/** Deletes until nothing that matches is left: a call ends after about 30 seconds and says if there is more. */
+export async function discardRejections(
+  filter: RejectionFilter,
+  report: (discarded: number) => void,
+): Promise<number> {
+  let total = 0;
+  for (;;) {
+    const { discarded, has_more } = await withPatience(() =>
+      call<{ readonly discarded: number; readonly has_more: boolean }>('/v1/rejections', {
+        method: 'DELETE',
+        query: { ...filter },
+      }),
+    );
+    total += discarded;
+    report(total);
+    if (!has_more) return total;
+  }
+}
+
+/** Sends a request again after the delay that the service asks for. Both operations may be repeated safely. */
+async function withPatience<T>(request: () => Promise<T>): Promise<T> {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await request();
+    } catch (error) {
+      const waitS = error instanceof ApiError ? error.retryAfterS : null;
+      if (waitS === null || tries === triesMax) throw error;
+      await new Promise((resolve) => setTimeout(resolve, Math.min(waitS, 60) * 1_000));
+    }
+  }
+}

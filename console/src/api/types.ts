@@ -1,0 +1,50 @@
+// api/: the only folder that calls the service.
+
+import type { components } from '../../../client/src/generated/api.ts';
+
+type Schemas = components['schemas'];
+
+export type Overview = Schemas['Overview'];
+export type ReceiptSummary = Schemas['ReceiptSummary'];
+export type ReceiptPage = Schemas['ReceiptPage'];
+export type Receipt = Schemas['Receipt'];
+export type BatchAnswer = Schemas['BatchAnswer'];
+export type RecordError = Schemas['RecordError'];
+export type Counts = Schemas['Counts'];
+export type Rejection = Schemas['Rejection'];
+export type RejectionPage = Schemas['RejectionPage'];
+export type RejectionGroup = Schemas['RejectionSummary']['rejections'][number];
+export type ReplayAnswer = Schemas['ReplayAnswer'];
+export type UploadAnswer = Schemas['UploadAnswer'];
+export type Interaction = Schemas['Interaction'];
+export type InteractionPage = Schemas['InteractionPage'];
+export type Erasure = Schemas['Erasure'];
+export type ErasurePage = Schemas['ErasurePage'];
+export type RequestedErasure = Schemas['RequestedErasure'];
+export type ErrorBody = Schemas['Error'];
+export type ErrorDetail = Schemas['ErrorDetail'];
+
+/** A record of any type: what its fields are is known from its schema. */
+export type StoredRecord = Readonly<Record<string, unknown>>;
+
+export interface RecordPage {
+  readonly records: readonly StoredRecord[];
+  readonly next_cursor: string | null;
+}
+
+export interface Session {
+  readonly organisation: { readonly slug: string; readonly name: string };
+  readonly key: {
+    readonly key_id: string;
+    readonly label: string | null;
+    readonly permissions: readonly string[];
+    readonly expires_at: string | null;
+  };
+  readonly limits: {
+    readonly requests_per_second_max: number | null;
+    readonly interactions_per_second_max: number | null;
+    readonly records_per_second_max: number | null;
+    readonly bytes_in_flight_max: number | null;
+  };
+  readonly expires_at: string;
+}

@@ -1,0 +1,65 @@
+// format/: how values are written for a reader: times, numbers, names of types.
+
+const numberFormat = new Intl.NumberFormat();
+const compactBytes = new Intl.NumberFormat(undefined, {
+  style: 'unit',
+  unit: 'byte',
+  notation: 'compact',
+  unitDisplay: 'narrow',
+  maximumFractionDigits: 1,
+});
+const timeFormat = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' });
+const dayFormat = new Intl.DateTimeFormat(undefined, { day: 'numeric', month: 'short', timeZone: 'UTC' });
+
+const exactFormat = new Intl.NumberFormat(undefined, { maximumFractionDigits: 20 });
+
+export function formatNumber(value: number): string {
+  return numberFormat.format(value);
+}
+
+/** A value that was stored: no digit may be rounded away. */
+export function formatExact(value: number): string {
+  return exactFormat.format(value);
+}
+
+export function formatBytes(bytes: number): string {
+  return compactBytes.format(bytes);
+}
+
+/** In the reader's time zone. */
+export function formatTime(iso: string): string {
+  return timeFormat.format(new Date(iso));
+}
+
+/** A day in UTC, such as 2026-11-16. */
+export function formatDay(day: string): string {
+  return dayFormat.format(new Date(`${day}T00:00:00Z`));
+}
+
+export function formatDuration(durationMs: number): string {
+  return durationMs < 1_000 ? `${durationMs} ms` : `${(durationMs / 1_000).toFixed(1)} s`;
+}
+
+/** "1 record", "2,000 records". */
+export function countOf(count: number, one: string, many = `${one}s`): string {
+  return `${formatNumber(count)} ${count === 1 ? one : many}`;
+}
+
+/** "shop-categories" as "Shop categories". */
+export function typeName(type: string): string {
+  const words = type.replaceAll('-', ' ');
+  return words.charAt(0).toUpperCase() + words.slice(1);
+}
+
+/** An ISO time as the value of a field of the kind datetime-local: in the reader's zone, without a zone. */
+export function toLocalField(iso: string | undefined): string {
+  const time = Date.parse(iso ?? '');
+  if (Number.isNaN(time)) return '';
+  const offsetMs = new Date(time).getTimezoneOffset() * 60_000;
+  return new Date(time - offsetMs).toISOString().slice(0, 16);
+}
+
+export function fromLocalField(value: string): string | undefined {
+  const time = new Date(value);
+  return value === '' || Number.isNaN(time.getTime()) ? undefined : time.toISOString();
+}

@@ -1,0 +1,46 @@
+import { ApiError } from '../api/request.ts';
+
+interface FailureProps {
+  readonly error: unknown;
+  /** What was tried, such as "The uploads could not be read". */
+  readonly what: string;
+  readonly retry?: (() => void) | undefined;
+}
+
+/** A failed request: its code, message and request id, so that a reader can act on it or report it. */
+export function Failure({ error, what, retry }: FailureProps) {
+  const failed = error instanceof ApiError ? error : undefined;
+  const message = error instanceof Error ? error.message : String(error);
+  return (
+    <div className="notice notice-bad" role="alert">
+      <p className="notice-title">{what}</p>
+      <p>{message}</p>
+      {failed && failed.details.length > 0 && (
+        <ul>
+          {failed.details.map(({ field, code, message: detail }) => (
+            <li key={`${field} ${code}`}>
+              <code>{field}</code> {detail}
+            </li>
+          ))}
+        </ul>
+      )}
+      <p className="notice-facts">
+        {failed && (
+          <>
+            Code <code>{failed.code}</code>
+          </>
+        )}
+        {failed?.requestId && (
+          <>
+            {' · '}request <code className="id">{failed.requestId}</code>
+          </>
+        )}
+      </p>
+      {retry && (
+        <button type="button" onClick={retry}>
+          Try again
+        </button>
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,103 @@
+import { type ReactNode, useEffect, useId, useState } from 'react';
+import { fromLocalField, toLocalField } from '../format/format.ts';
+
+export function Filters({ children }: { readonly children: ReactNode }) {
+  return (
+    <search className="filters" aria-label="Filters">
+      {children}
+    </search>
+  );
+}
+
+interface FilterProps {
+  readonly label: string;
+  readonly value: string | undefined;
+  readonly onChange: (value: string | undefined) => void;
+}
+
+interface Choice {
+  readonly value: string;
+  readonly text: string;
+}
+
+export function SelectFilter({
+  label,
+  value,
+  onChange,
+  choices,
+  any = 'All',
+}: FilterProps & { readonly choices: readonly Choice[]; readonly any?: string }) {
+  const id = useId();
+  return (
+    <div className="field">
+      <label htmlFor={id}>{label}</label>
+      <select id={id} value={value ?? ''} onChange={({ target }) => onChange(target.value || undefined)}>
+        <option value="">{any}</option>
+        {choices.map((choice) => (
+          <option key={choice.value} value={choice.value}>
+            {choice.text}
+          </option>
+        ))}
+      </select>
+    </div>
+  );
+}
+
+/** Applied when the field is left or Enter is pressed, not with every key. */
+export function TextFilter({ label, value = '', onChange }: FilterProps) {
+  const id = useId();
+  const [text, setText] = useState(value);
+  useEffect(() => setText(value), [value]);
+  const apply = () => {
+    if (text.trim() !== value) onChange(text.trim() || undefined);
+  };
+  return (
+    <div className="field">
+      <label htmlFor={id}>{label}</label>
+      <input
+        id={id}
+        type="text"
+        autoComplete="off"
+        spellCheck={false}
+        value={text}
+        onChange={({ target }) => setText(target.value)}
+        onBlur={apply}
+        onKeyDown={({ key }) => {
+          if (key === 'Enter') apply();
+        }}
+      />
+    </div>
+  );
+}
+
+export function TimeFilter({ label, value, onChange }: FilterProps) {
+  const id = useId();
+  return (
+    <div className="field">
+      <label htmlFor={id}>{label}</label>
+      <input
+        id={id}
+        type="datetime-local"
+        value={toLocalField(value)}
+        onChange={({ target }) => onChange(fromLocalField(target.value))}
+      />
+    </div>
+  );
+}
+
+export function CheckFilter({
+  label,
+  checked,
+  onChange,
+}: {
+  readonly label: string;
+  readonly checked: boolean;
+  readonly onChange: (checked: boolean) => void;
+}) {
+  return (
+    <label className="check">
+      <input type="checkbox" checked={checked} onChange={({ target }) => onChange(target.checked)} />
+      {label}
+    </label>
+  );
+}

@@ -1,0 +1,31 @@
+import type { ReactNode } from 'react';
+
+/** An empty list says what to do next. */
+export function Empty({ title, children }: { readonly title: string; readonly children?: ReactNode }) {
+  return (
+    <div className="notice notice-empty">
+      <p className="notice-title">{title}</p>
+      {children}
+    </div>
+  );
+}
+
+/** In place of something that the key may not do. */
+export function NotPermitted({ permission, what }: { readonly permission: string; readonly what: string }) {
+  return (
+    <div className="notice">
+      <p>
+        {what} needs the permission <code>{permission}</code>, which this key does not have. The operator can
+        issue a key that has it.
+      </p>
+    </div>
+  );
+}
+
+export function Done({ children }: { readonly children: ReactNode }) {
+  return (
+    <div className="notice notice-good" role="status">
+      {children}
+    </div>
+  );
+}

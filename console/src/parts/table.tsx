@@ -1,0 +1,51 @@
+import type { ReactNode } from 'react';
+
+export interface Column<Row> {
+  readonly title: string;
+  readonly cell: (row: Row) => ReactNode;
+  readonly numeric?: boolean;
+}
+
+interface TableProps<Row> {
+  readonly caption: string;
+  readonly columns: readonly Column<Row>[];
+  readonly rows: readonly Row[];
+  readonly keyOf: (row: Row) => string;
+  /** On a narrow screen each row becomes a list; a wide table scrolls in its own box instead. */
+  readonly wide?: boolean;
+}
+
+export function Table<Row>({ caption, columns, rows, keyOf, wide = false }: TableProps<Row>) {
+  const table = (
+    <table className={wide ? 'table-wide' : 'table-stacked'}>
+      <caption className="visually-hidden">{caption}</caption>
+      <thead>
+        <tr>
+          {columns.map(({ title, numeric }) => (
+            <th key={title} scope="col" className={numeric ? 'numeric' : undefined}>
+              {title}
+            </th>
+          ))}
+        </tr>
+      </thead>
+      <tbody>
+        {rows.map((row) => (
+          <tr key={keyOf(row)}>
+            {columns.map(({ title, cell, numeric }) => (
+              <td key={title} data-label={title} className={numeric ? 'numeric' : undefined}>
+                {cell(row)}
+              </td>
+            ))}
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  );
+  if (!wide) return table;
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: a box that scrolls must be reachable by keyboard.
+    <section className="scroll-box" tabIndex={0} aria-label={caption}>
+      {table}
+    </section>
+  );
+}

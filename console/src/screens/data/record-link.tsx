@@ -1,0 +1,23 @@
+import { Link } from '@tanstack/react-router';
+import type { ReactNode } from 'react';
+
+interface RecordLinkProps {
+  readonly type: string;
+  readonly id: string;
+  readonly children: ReactNode;
+}
+
+/** Leads to a record. The id of a person travels in the state of the history: an address would end up in logs. */
+export function RecordLink({ type, id, children }: RecordLinkProps) {
+  if (type === 'customers')
+    return (
+      <Link to="/data/customers/person" state={{ person: { customer_id: id } }}>
+        {children}
+      </Link>
+    );
+  return (
+    <Link to="/data/$type/$id" params={{ type, id }}>
+      {children}
+    </Link>
+  );
+}

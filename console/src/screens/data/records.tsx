@@ -1,0 +1,184 @@
+import { useInfiniteQuery } from '@tanstack/react-query';
+import { getRouteApi, Link, useLocation } from '@tanstack/react-router';
+import { type ResourceType, resources, resourceTypes } from '../../../../client/src/generated/resources.ts';
+import { recordPagesQuery } from '../../api/records.ts';
+import { queryText } from '../../api/request.ts';
+import type { StoredRecord } from '../../api/types.ts';
+import { countOf, typeName } from '../../format/format.ts';
+import { isResourceType, personFields } from '../../format/personal.ts';
+import { shellOptions } from '../../format/shell-word.ts';
+import { usePermits } from '../../frame/signed-in.tsx';
+import { Answer } from '../../parts/answer.tsx';
+import { CheckFilter, Filters, SelectFilter, TextFilter, TimeFilter } from '../../parts/filters.tsx';
+import { More } from '../../parts/more.tsx';
+import { Empty, NotPermitted } from '../../parts/notices.tsx';
+import { Page } from '../../parts/page.tsx';
+import { Table } from '../../parts/table.tsx';
+import { Line, Terminal } from '../../parts/terminal.tsx';
+import { fieldNames, Value } from './value.tsx';
+
+const route = getRouteApi('/frame/data/$type');
+
+export function RecordsScreen() {
+  const { type } = route.useParams();
+  const may = usePermits();
+  const back = <Link to="/data">Data</Link>;
+  if (!isResourceType(type))
+    return (
+      <Page title="No such type" back={back}>
+        <p>
+          <code>{type}</code> is not a type of records.
+        </p>
+      </Page>
+    );
+  return (
+    <Page title={typeName(type)} back={back}>
+      {may('data:read') ? (
+        <Records key={type} type={type} />
+      ) : (
+        <NotPermitted permission="data:read" what="Reading records" />
+      )}
+    </Page>
+  );
+}
+
+/** The filters of the address, and the student of the history's state. */
+function useFilter(type: ResourceType) {
+  const search = route.useSearch();
+  const student_id = useLocation({ select: ({ state }) => state.person?.student_id });
+  const isKnown = (name: string) =>
+    name === 'stored_since' || name === 'include_deleted' || name in resources[type].references;
+  const known = Object.fromEntries(Object.entries(search).filter(([name]) => isKnown(name)));
+  return isKnown('student_id') ? { ...known, student_id } : known;
+}
+
+function Records({ type }: { readonly type: ResourceType }) {
+  const filter = useFilter(type);
+  const list = useInfiniteQuery(recordPagesQuery(type, filter));
+  const isFiltered = Object.values(filter).some((value) => value !== undefined);
+  return (
+    <>
+      <RecordFilters type={type} />
+      <section className="card">
+        <h2 className="visually-hidden">Records</h2>
+        <Answer query={list} what="The records" rows={8}>
+          {({ pages }) => {
+            const records = pages.flatMap((page) => page.records);
+            if (records.length === 0) return <NoRecords type={type} filtered={isFiltered} />;
+            return (
+              <>
+                <RecordTable type={type} records={records} />
+                <More query={list} shown={countOf(records.length, 'record')} />
+              </>
+            );
+          }}
+        </Answer>
+      </section>
+      <Terminal
+        calls={[
+          {
+            path: `/v1/data/${type}${queryText(withoutPeople(filter))}`,
+            intake: `intake export ${type} --format csv${exportOptions(filter)}`,
+          },
+        ]}
+      />
+    </>
+  );
+}
+
+/** The command cannot filter by reference. */
+function exportOptions({
+  stored_since,
+  include_deleted,
+}: Readonly<Record<string, string | undefined>>): string {
+  return shellOptions({ since: stored_since }) + (include_deleted === 'true' ? ' --include-deleted' : '');
+}
+
+function withoutPeople(filter: Readonly<Record<string, string | undefined>>) {
+  const shown = Object.entries(filter).filter(([name]) => !personFields.has(name));
+  return Object.fromEntries(shown);
+}
+
+function RecordTable({
+  type,
+  records,
+}: {
+  readonly type: ResourceType;
+  readonly records: readonly StoredRecord[];
+}) {
+  const columns = fieldNames(type).map((field) => ({
+    title: field,
+    cell: (record: StoredRecord) => <Value type={type} field={field} value={record[field]} />,
+  }));
+  const { idField } = resources[type];
+  return (
+    <Table
+      caption={typeName(type)}
+      columns={columns}
+      rows={records}
+      keyOf={(record) => String(record[idField])}
+      wide
+    />
+  );
+}
+
+const filterNames: Readonly<Record<string, string>> = {
+  shop_id: 'Shop id',
+  category_id: 'Category id',
+  tag_id: 'Tag id',
+  keyword_id: 'Keyword id',
+  student_id: 'Student id',
+};
+
+function RecordFilters({ type }: { readonly type: ResourceType }) {
+  const search = route.useSearch();
+  const navigate = route.useNavigate();
+  const filter: Readonly<Record<string, string | undefined>> = useFilter(type);
+  const change = (name: string, value: string | undefined) =>
+    personFields.has(name)
+      ? navigate({
+          search: true,
+          state: { person: value === undefined ? {} : { [name]: value } },
+          replace: true,
+        })
+      : navigate({ search: { ...search, [name]: value }, state: true, replace: true });
+  return (
+    <Filters>
+      <SelectFilter
+        label="Type"
+        any="Choose a type"
+        value={type}
+        onChange={(value) => value && navigate({ to: '/data/$type', params: { type: value }, search: {} })}
+        choices={resourceTypes.map((value) => ({ value, text: typeName(value) }))}
+      />
+      {Object.keys(resources[type].references).map((field) => (
+        <TextFilter
+          key={field}
+          label={filterNames[field] ?? field}
+          value={filter[field]}
+          onChange={(value) => change(field, value)}
+        />
+      ))}
+      <TimeFilter
+        label="Stored since"
+        value={search.stored_since}
+        onChange={(value) => change('stored_since', value)}
+      />
+      <CheckFilter
+        label="Also deleted ones"
+        checked={search.include_deleted === 'true'}
+        onChange={(checked) => change('include_deleted', checked ? 'true' : undefined)}
+      />
+    </Filters>
+  );
+}
+
+function NoRecords({ type, filtered }: { readonly type: ResourceType; readonly filtered: boolean }) {
+  if (filtered) return <Empty title="No record matches these filters." />;
+  return (
+    <Empty title={`No ${type.replaceAll('-', ' ')} are stored.`}>
+      <p>Upload them from a file; its columns are named after the fields:</p>
+      <Line text={`intake upload ${type}.csv`} />
+    </Empty>
+  );
+}

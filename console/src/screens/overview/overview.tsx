@@ -1,0 +1,116 @@
+import { useQuery } from '@tanstack/react-query';
+import { Link } from '@tanstack/react-router';
+import { lazy, Suspense } from 'react';
+import { dailyUploadsQuery, overviewQuery } from '../../api/overview.ts';
+import type { Overview } from '../../api/types.ts';
+import { formatNumber, typeName } from '../../format/format.ts';
+import { isResourceType } from '../../format/personal.ts';
+import { Time } from '../../format/time.tsx';
+import { usePermits, useSession } from '../../frame/signed-in.tsx';
+import { Answer, Loading } from '../../parts/answer.tsx';
+import { Empty, NotPermitted } from '../../parts/notices.tsx';
+import { Page } from '../../parts/page.tsx';
+import { type Column, Table } from '../../parts/table.tsx';
+import { Line, Terminal } from '../../parts/terminal.tsx';
+import { DailyTable } from './daily-table.tsx';
+
+// The library that draws is larger than the rest of this screen.
+const DailyChart = lazy(() => import('./daily-chart.tsx'));
+
+const daysShown = 14;
+
+type TypeRow = Overview['types'][number];
+
+const columns: readonly Column<TypeRow>[] = [
+  { title: 'Type', cell: ({ type }) => <TypeLink type={type} /> },
+  { title: 'Records', numeric: true, cell: ({ records }) => formatNumber(records) },
+  { title: 'Last upload', cell: ({ last_upload }) => <Time value={last_upload} /> },
+  {
+    title: 'Newest change',
+    cell: ({ newest_updated }) => <Time value={newest_updated} absent="not stated" />,
+  },
+  { title: 'Open rejections', numeric: true, cell: (row) => <OpenRejections {...row} /> },
+];
+
+function TypeLink({ type }: { readonly type: string }) {
+  if (!isResourceType(type)) return <Link to="/interactions">{typeName(type)}</Link>;
+  return (
+    <Link to="/data/$type" params={{ type }}>
+      {typeName(type)}
+    </Link>
+  );
+}
+
+function OpenRejections({ type, open_rejections }: TypeRow) {
+  if (open_rejections === 0) return <span className="muted">0</span>;
+  return (
+    <Link to="/rejections" search={{ type }}>
+      {formatNumber(open_rejections)}
+      <span className="visually-hidden"> open rejections of {type}</span>
+    </Link>
+  );
+}
+
+export function OverviewScreen() {
+  const { organisation } = useSession();
+  const may = usePermits();
+  return (
+    <Page title="Overview" lead={`What ${organisation.name} has uploaded.`}>
+      {may('data:read') ? (
+        <>
+          <Types />
+          <Days />
+          <Terminal calls={[{ path: '/v1/data', intake: 'intake status' }]} />
+        </>
+      ) : (
+        <NotPermitted permission="data:read" what="The overview" />
+      )}
+    </Page>
+  );
+}
+
+function Types() {
+  const overview = useQuery(overviewQuery);
+  return (
+    <section className="card">
+      <h2>Records</h2>
+      <Answer query={overview} what="The overview" rows={5}>
+        {({ types }) =>
+          types.length === 0 ? (
+            <Empty title="Nothing has been uploaded yet.">
+              <p>
+                Upload a folder of CSV or JSON files; the files are sent in the order of their references:
+              </p>
+              <Line text="intake upload exports/" />
+            </Empty>
+          ) : (
+            <Table caption="Records by type" columns={columns} rows={types} keyOf={({ type }) => type} />
+          )
+        }
+      </Answer>
+    </section>
+  );
+}
+
+function Days() {
+  const daily = useQuery(dailyUploadsQuery(daysShown));
+  return (
+    <section className="card">
+      <h2>Uploads of the last {daysShown} days</h2>
+      <Answer query={daily} what="The uploads" rows={5}>
+        {({ days, complete }) => (
+          <>
+            <Suspense fallback={<Loading what="Chart" rows={5} />}>
+              <DailyChart days={days} />
+            </Suspense>
+            {!complete && <p className="hint">Only the newest 1,000 uploads are counted.</p>}
+            <details>
+              <summary>The same as a table</summary>
+              <DailyTable days={days} />
+            </details>
+          </>
+        )}
+      </Answer>
+    </section>
+  );
+}

@@ -1,0 +1,161 @@
+import { useMutation, useQueryClient } from '@tanstack/react-query';
+import { type FormEvent, useId, useState } from 'react';
+import { type ErasureRequest, erasePeople, erasurePagesQuery } from '../../api/erasures.ts';
+import type { RequestedErasure } from '../../api/types.ts';
+import { countOf, formatNumber } from '../../format/format.ts';
+import { Failure } from '../../parts/failure.tsx';
+import { Done } from '../../parts/notices.tsx';
+import { Question } from '../../parts/question.tsx';
+import { Line } from '../../parts/terminal.tsx';
+import { peopleMax, readIds } from './read-ids.ts';
+
+type Kind = 'customers' | 'users';
+
+export function ErasePeople() {
+  const [kind, setKind] = useState<Kind>('customers');
+  const [mode, setMode] = useState<ErasureRequest['mode']>('anonymise');
+  const [text, setText] = useState('');
+  const [asking, setAsking] = useState(false);
+  const client = useQueryClient();
+  const { ids, wrong } = readIds(text, kind);
+  const erasing = useMutation({
+    mutationFn: () => erasePeople({ [kind === 'customers' ? 'customer_ids' : 'user_ids']: ids, mode }),
+    onSuccess: () => {
+      setText('');
+      return client.invalidateQueries({ queryKey: erasurePagesQuery.queryKey });
+    },
+  });
+  const people = countOf(ids.length, 'person', 'people');
+  const problem = problemOf(ids.length, wrong.length);
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    if (problem === undefined && ids.length > 0) setAsking(true);
+  };
+  return (
+    <section className="card">
+      <h2>Erase people</h2>
+      <form onSubmit={submit}>
+        <Choice
+          legend="The ids identify"
+          value={kind}
+          onChange={setKind}
+          choices={[
+            ['customers', 'Customers (customer_id)'],
+            ['users', 'Users named by interactions (user_id), one per line'],
+          ]}
+        />
+        <IdField text={text} onChange={setText} problem={problem} found={ids.length} />
+        <Choice
+          legend="Their transactions and interactions"
+          value={mode}
+          onChange={setMode}
+          choices={[
+            ['anonymise', 'Keep, without the person'],
+            ['delete', 'Delete too'],
+          ]}
+        />
+        <button
+          type="submit"
+          className="danger"
+          disabled={erasing.isPending || ids.length === 0 || problem !== undefined}
+        >
+          {erasing.isPending ? 'Erasing…' : `Erase ${people}`}
+        </button>
+      </form>
+      {erasing.error && <Failure error={erasing.error} what="Erasing failed" />}
+      {erasing.data && <Requested erasure={erasing.data} />}
+      {asking && (
+        <Question
+          title={`Erase ${people}?`}
+          action={`Erase ${people}`}
+          onNo={() => setAsking(false)}
+          onYes={() => {
+            setAsking(false);
+            erasing.mutate();
+          }}
+        >
+          <p>
+            This cannot be undone. As soon as the service answers, nobody can read anything about them, and
+            records that name them are refused.{' '}
+            {mode === 'delete' && <strong>Their transactions and interactions are deleted too.</strong>}
+          </p>
+        </Question>
+      )}
+    </section>
+  );
+}
+
+function problemOf(valid: number, wrong: number): string | undefined {
+  if (wrong > 0) return `${countOf(wrong, 'entry is', 'entries are')} not a valid id`;
+  if (valid > peopleMax) return `at most ${formatNumber(peopleMax)} people at once`;
+  return undefined;
+}
+
+interface IdFieldProps {
+  readonly text: string;
+  readonly onChange: (text: string) => void;
+  readonly problem: string | undefined;
+  readonly found: number;
+}
+
+function IdField({ text, onChange, problem, found }: IdFieldProps) {
+  const id = useId();
+  return (
+    <div className="field">
+      <label htmlFor={id}>Ids</label>
+      <textarea
+        id={id}
+        rows={5}
+        value={text}
+        autoComplete="off"
+        spellCheck={false}
+        aria-invalid={problem !== undefined}
+        aria-describedby={`${id}-hint`}
+        onChange={({ target }) => onChange(target.value)}
+      />
+      <p className={problem === undefined ? 'hint' : 'problem'} id={`${id}-hint`} role="status">
+        {problem ?? `${countOf(found, 'id')}, each counted once`}
+      </p>
+    </div>
+  );
+}
+
+interface ChoiceProps<V extends string> {
+  readonly legend: string;
+  readonly value: V;
+  readonly onChange: (value: V) => void;
+  readonly choices: readonly (readonly [value: V, text: string])[];
+}
+
+function Choice<V extends string>({ legend, value, onChange, choices }: ChoiceProps<V>) {
+  const name = useId();
+  return (
+    <fieldset>
+      <legend>{legend}</legend>
+      {choices.map(([choice, text]) => (
+        <label key={choice} className="check">
+          <input type="radio" name={name} checked={choice === value} onChange={() => onChange(choice)} />
+          {text}
+        </label>
+      ))}
+    </fieldset>
+  );
+}
+
+function Requested({ erasure }: { readonly erasure: RequestedErasure }) {
+  const unknown = erasure.unknown_customer_ids;
+  return (
+    <Done>
+      <p className="notice-title">
+        {countOf(erasure.people, 'person is', 'people are')} erased: nobody can read anything about them.
+      </p>
+      <p>The tables are being swept; the list above shows when that is done.</p>
+      {unknown.length > 0 && (
+        <details>
+          <summary>{countOf(unknown.length, 'customer was', 'customers were')} not stored</summary>
+          <Line text={unknown.join('\n')} />
+        </details>
+      )}
+    </Done>
+  );
+}

@@ -1,0 +1,94 @@
+import { useInfiniteQuery } from '@tanstack/react-query';
+import { certificateAddress, erasurePagesQuery } from '../../api/erasures.ts';
+import type { Erasure } from '../../api/types.ts';
+import { countOf, formatNumber } from '../../format/format.ts';
+import { Time } from '../../format/time.tsx';
+import { Answer } from '../../parts/answer.tsx';
+import { Badge, type Tone } from '../../parts/badge.tsx';
+import { More } from '../../parts/more.tsx';
+import { Empty } from '../../parts/notices.tsx';
+import { type Column, Table } from '../../parts/table.tsx';
+
+const states: Readonly<Record<Erasure['state'], readonly [Tone, string]>> = {
+  pending: ['warn', 'Hidden, sweep pending'],
+  running: ['warn', 'Hidden, sweep running'],
+  swept: ['good', 'Swept'],
+  done: ['good', 'Done'],
+};
+
+const columns: readonly Column<Erasure>[] = [
+  { title: 'Requested', cell: ({ requested }) => <Time value={requested} /> },
+  { title: 'State', cell: ({ state }) => <Badge tone={states[state][0]}>{states[state][1]}</Badge> },
+  { title: 'Mode', cell: ({ mode }) => mode },
+  { title: 'People', numeric: true, cell: ({ people }) => formatNumber(people) },
+  { title: 'Rows', cell: ({ rows }) => <Rows rows={rows} /> },
+  { title: 'Swept', cell: ({ swept }) => <Time value={swept} absent="not yet" /> },
+  { title: 'Certificate', cell: (erasure) => <Certificate {...erasure} /> },
+];
+
+function Rows({ rows }: { readonly rows: Erasure['rows'] }) {
+  const tables = Object.entries(rows).filter(([, count]) => count > 0);
+  if (tables.length === 0) return <span className="muted">none</span>;
+  const total = tables.reduce((sum, [, count]) => sum + count, 0);
+  return (
+    <details>
+      <summary>{countOf(total, 'row')}</summary>
+      <ul className="plain-list">
+        {tables.map(([table, count]) => (
+          <li key={table}>
+            {table}: {formatNumber(count)}
+          </li>
+        ))}
+      </ul>
+    </details>
+  );
+}
+
+function Certificate({ erasure_id, swept }: Erasure) {
+  if (swept === null) return <span className="muted">once swept</span>;
+  return (
+    <a href={certificateAddress(erasure_id)} target="_blank" rel="noreferrer">
+      Open<span className="visually-hidden"> the certificate of erasure {erasure_id} in a new tab</span>
+    </a>
+  );
+}
+
+const everyMs = 3_000;
+
+/** Asks again while a sweep is under way. */
+export function ErasureList() {
+  const list = useInfiniteQuery({
+    ...erasurePagesQuery,
+    refetchInterval: ({ state }) =>
+      state.data?.pages.some(({ erasures }) => erasures.some(({ swept }) => swept === null))
+        ? everyMs
+        : false,
+  });
+  return (
+    <section className="card">
+      <h2>Erasures</h2>
+      <Answer query={list} what="The erasures" rows={5}>
+        {({ pages }) => {
+          const erasures = pages.flatMap((page) => page.erasures);
+          if (erasures.length === 0)
+            return (
+              <Empty title="Nobody has been erased.">
+                <p>When a person asks for it, erase them with the form below.</p>
+              </Empty>
+            );
+          return (
+            <>
+              <Table
+                caption="Erasures"
+                columns={columns}
+                rows={erasures}
+                keyOf={({ erasure_id }) => erasure_id}
+              />
+              <More query={list} shown={countOf(erasures.length, 'erasure')} />
+            </>
+          );
+        }}
+      </Answer>
+    </section>
+  );
+}

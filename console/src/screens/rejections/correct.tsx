@@ -1,0 +1,131 @@
+import { useMutation, useQueryClient } from '@tanstack/react-query';
+import { type FormEvent, useMemo, useState } from 'react';
+import { uploadRecord } from '../../api/records.ts';
+import type { Rejection, UploadAnswer } from '../../api/types.ts';
+import { Failure } from '../../parts/failure.tsx';
+import { Done } from '../../parts/notices.tsx';
+import { Modal } from '../../parts/question.tsx';
+import { Terminal } from '../../parts/terminal.tsx';
+import { isObject } from './count-missing-ids.ts';
+import { forgetRejections } from './forget-rejections.ts';
+import { RecordField } from './record-field.tsx';
+import { fieldsOf, readForm, unknownFields, valuesOf } from './record-form.ts';
+
+type Problems = ReadonlyMap<string, string>;
+
+interface CorrectProps {
+  readonly rejection: Rejection;
+  readonly onClose: () => void;
+}
+
+/** A form for the rejected record. Once the record is stored, the service removes the rejection with the same id. */
+export function Correct({ rejection, onClose }: CorrectProps) {
+  const { type } = rejection;
+  const original = isObject(rejection.record) ? rejection.record : {};
+  const fields = useMemo(() => fieldsOf(type), [type]);
+  const [values, setValues] = useState(() => valuesOf(fields, original));
+  const [problems, setProblems] = useState<Problems>(() => problemsOf(rejection.errors));
+  const client = useQueryClient();
+  const sending = useMutation({
+    mutationFn: ({ dryRun }: { readonly dryRun: boolean }) =>
+      uploadRecord(type, readForm(fields, values).record, dryRun),
+    onSuccess: (answer) => {
+      setProblems(problemsOf(answer.batches.flatMap(({ data }) => data.errors)));
+      if (!answer.dry_run && isStored(answer)) return forgetRejections(client);
+    },
+  });
+  const send = (dryRun: boolean) => {
+    const filled = readForm(fields, values);
+    setProblems(filled.problems);
+    if (filled.problems.size === 0) sending.mutate({ dryRun });
+  };
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    send(false);
+  };
+  const stored = sending.data && !sending.data.dry_run && isStored(sending.data);
+  const ignored = unknownFields(fields, original);
+  const firstWrong = fields.find(({ name }) => problems.has(name))?.name;
+  return (
+    <Modal title={`Correct a record of ${type}`} wide onClose={onClose}>
+      <form onSubmit={submit} noValidate>
+        {ignored.length > 0 && (
+          <p className="hint">Fields that the type does not have are left out: {ignored.join(', ')}.</p>
+        )}
+        {!stored &&
+          fields.map((field) => (
+            <RecordField
+              key={field.name}
+              field={field}
+              value={values[field.name] ?? ''}
+              problem={problems.get(field.name)}
+              focused={field.name === firstWrong}
+              onChange={(value) => setValues((before) => ({ ...before, [field.name]: value }))}
+            />
+          ))}
+        <Outcome answer={sending.data} hasId={rejection.id !== null} />
+        {sending.error && <Failure error={sending.error} what="The record could not be sent" />}
+        <div className="buttons buttons-sticky">
+          <button type="button" onClick={onClose}>
+            {stored ? 'Close' : 'Cancel'}
+          </button>
+          {!stored && (
+            <>
+              <button type="button" disabled={sending.isPending} onClick={() => send(true)}>
+                Check only
+              </button>
+              <button type="submit" className="primary" disabled={sending.isPending}>
+                {sending.isPending ? 'Sending…' : 'Store the record'}
+              </button>
+            </>
+          )}
+        </div>
+      </form>
+      <Terminal
+        calls={[
+          {
+            path: `/v1/data/${type}`,
+            method: 'POST',
+            body: '{"records": [{…}]}',
+            intake: `intake upload ${type}.csv`,
+          },
+        ]}
+      />
+    </Modal>
+  );
+}
+
+function problemsOf(
+  errors: readonly { readonly field: string | null; readonly message: string }[],
+): Problems {
+  return new Map(errors.flatMap(({ field, message }) => (field === null ? [] : [[field, message] as const])));
+}
+
+function isStored(answer: UploadAnswer): boolean {
+  return answer.batches.every(({ status }) => status === 200);
+}
+
+function Outcome({ answer, hasId }: { readonly answer: UploadAnswer | undefined; readonly hasId: boolean }) {
+  if (answer === undefined) return null;
+  const messages = answer.batches.map(({ data }) => data.error ?? data.message).join(' ');
+  if (!isStored(answer))
+    return (
+      <div className="notice notice-bad" role="alert">
+        <p className="notice-title">The record failed again.</p>
+        <p>{messages}</p>
+      </div>
+    );
+  return (
+    <Done>
+      <p className="notice-title">
+        {answer.dry_run ? 'The record would be stored.' : 'The record is stored.'}
+      </p>
+      <p>{messages}</p>
+      {!answer.dry_run && !hasId && (
+        <p>
+          Its rejection stays, because the rejected record had no valid id. Discard it when the group is done.
+        </p>
+      )}
+    </Done>
+  );
+}

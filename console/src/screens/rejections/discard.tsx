@@ -1,0 +1,57 @@
+import { useMutation, useQueryClient } from '@tanstack/react-query';
+import { useState } from 'react';
+import { discardRejections, type RejectionFilter } from '../../api/rejections.ts';
+import { countOf } from '../../format/format.ts';
+import { usePermits } from '../../frame/signed-in.tsx';
+import { Failure } from '../../parts/failure.tsx';
+import { Question } from '../../parts/question.tsx';
+import { forgetRejections } from './forget-rejections.ts';
+
+interface DiscardProps {
+  readonly filter: RejectionFilter;
+  /** How many there are; 0 if nothing is left to discard. */
+  readonly count: number;
+}
+
+/** Deletes a group of rejections, after a question that names how many. */
+export function Discard({ filter, count }: DiscardProps) {
+  const may = usePermits();
+  const client = useQueryClient();
+  const [asking, setAsking] = useState(false);
+  const [discarded, setDiscarded] = useState<number>();
+  const discarding = useMutation({
+    mutationFn: () => discardRejections(filter, setDiscarded),
+    onSettled: () => forgetRejections(client),
+  });
+  if (!may('data:write')) return null;
+  const yes = () => {
+    setAsking(false);
+    discarding.mutate();
+  };
+  return (
+    <div className="action">
+      {(count > 0 || discarding.isPending) && (
+        <button type="button" disabled={discarding.isPending} onClick={() => setAsking(true)}>
+          {discarding.isPending ? 'Discarding…' : 'Discard this group'}
+        </button>
+      )}
+      <p role="status" className="hint">
+        {discarded !== undefined && `${countOf(discarded, 'rejection')} discarded.`}
+      </p>
+      {discarding.error && <Failure error={discarding.error} what="Discarding failed" />}
+      {asking && (
+        <Question
+          title={`Discard ${countOf(count, 'rejection')}?`}
+          action={`Discard ${countOf(count, 'rejection')}`}
+          onYes={yes}
+          onNo={() => setAsking(false)}
+        >
+          <p>
+            The service keeps no other copy of these records. Rejections of the same group that arrive until
+            then are discarded too.
+          </p>
+        </Question>
+      )}
+    </div>
+  );
+}

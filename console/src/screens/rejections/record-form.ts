@@ -1,0 +1,91 @@
+import type { UploadType } from '../../../../client/src/generated/resources.ts';
+import { type FieldSchema, schemas } from '../../../../client/src/generated/schemas.ts';
+
+export type FieldKind = 'text' | 'number' | 'boolean' | 'choice' | 'date';
+
+export interface FormField {
+  readonly name: string;
+  readonly kind: FieldKind;
+  readonly required: boolean;
+  readonly choices: readonly string[];
+  readonly hint: string;
+}
+
+/** The fields of a form for one record, from the schema of its type. */
+export function fieldsOf(type: UploadType): FormField[] {
+  const { properties, required } = schemas[type];
+  return Object.entries(properties).map(([name, schema]) => ({
+    name,
+    kind: kindOf(schema),
+    required: required.includes(name),
+    choices: (schema.enum ?? []).filter((choice) => choice !== null),
+    hint: [schema.description, formatHint(schema)].filter(Boolean).join('; '),
+  }));
+}
+
+function kindOf({ type, format, enum: choices }: FieldSchema): FieldKind {
+  const types = [type].flat();
+  if (choices) return 'choice';
+  if (types.includes('boolean')) return 'boolean';
+  if (types.includes('string')) return format === 'date' ? 'date' : 'text';
+  return 'number';
+}
+
+function formatHint({ format, maxLength }: FieldSchema): string {
+  if (format === 'uuid') return 'a UUID';
+  if (format === 'date-time') return 'such as 2026-03-14T09:26:53Z';
+  return maxLength === undefined ? '' : `up to ${maxLength} characters`;
+}
+
+/** What the fields show: every value is text; one that is absent or null is empty. */
+export function valuesOf(
+  fields: readonly FormField[],
+  record: Readonly<Record<string, unknown>>,
+): Record<string, string> {
+  return Object.fromEntries(fields.map(({ name }) => [name, textOf(record[name])]));
+}
+
+function textOf(value: unknown): string {
+  if (value === undefined || value === null) return '';
+  return typeof value === 'string' ? value : JSON.stringify(value);
+}
+
+/** Fields of the record that its type does not have. The service ignores them, so the form leaves them out. */
+export function unknownFields(
+  fields: readonly FormField[],
+  record: Readonly<Record<string, unknown>>,
+): string[] {
+  const known = new Set(fields.map(({ name }) => name));
+  return Object.keys(record).filter((name) => !known.has(name));
+}
+
+export interface FilledForm {
+  readonly record: Readonly<Record<string, unknown>>;
+  /** By field: what the form itself can see. The service checks the rest. */
+  readonly problems: ReadonlyMap<string, string>;
+}
+
+/** The record that the fields describe. An empty field is left out. */
+export function readForm(fields: readonly FormField[], values: Readonly<Record<string, string>>): FilledForm {
+  const record: Record<string, unknown> = {};
+  const problems = new Map<string, string>();
+  for (const { name, kind, required } of fields) {
+    const text = values[name] ?? '';
+    if (text === '') {
+      if (required) problems.set(name, 'is required');
+      continue;
+    }
+    const value = parseText(kind, text);
+    if (value === undefined)
+      problems.set(name, kind === 'number' ? 'must be a number' : 'must be true or false');
+    else record[name] = value;
+  }
+  return { record, problems };
+}
+
+function parseText(kind: FieldKind, text: string): unknown {
+  if (kind === 'boolean') return text === 'true' || text === 'false' ? text === 'true' : undefined;
+  if (kind !== 'number') return text;
+  const value = Number(text.trim());
+  return text.trim() === '' || !Number.isFinite(value) ? undefined : value;
+}

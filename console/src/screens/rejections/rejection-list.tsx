@@ -1,0 +1,99 @@
+import { useInfiniteQuery } from '@tanstack/react-query';
+import { Link } from '@tanstack/react-router';
+import { useState } from 'react';
+import { type RejectionFilter, rejectionPagesQuery } from '../../api/rejections.ts';
+import type { Rejection } from '../../api/types.ts';
+import { countOf, formatNumber } from '../../format/format.ts';
+import { isResourceType } from '../../format/personal.ts';
+import { Time } from '../../format/time.tsx';
+import { usePermits } from '../../frame/signed-in.tsx';
+import { Answer } from '../../parts/answer.tsx';
+import { More } from '../../parts/more.tsx';
+import { Correct } from './correct.tsx';
+import { isObject } from './count-missing-ids.ts';
+
+export function RejectionList({ filter }: { readonly filter: RejectionFilter }) {
+  const list = useInfiniteQuery(rejectionPagesQuery(filter));
+  const [corrected, setCorrected] = useState<Rejection>();
+  return (
+    <section className="card">
+      <h2>Rejected records</h2>
+      <Answer query={list} what="The rejections" rows={6}>
+        {({ pages }) => {
+          const rejections = pages.flatMap((page) => page.rejections);
+          if (rejections.length === 0) return <p className="muted">None are left.</p>;
+          return (
+            <>
+              <ul className="records">
+                {rejections.map((rejection) => (
+                  <li key={rejection.rejection_id}>
+                    <RejectionItem rejection={rejection} onCorrect={() => setCorrected(rejection)} />
+                  </li>
+                ))}
+              </ul>
+              <More query={list} shown={countOf(rejections.length, 'rejection')} />
+            </>
+          );
+        }}
+      </Answer>
+      {corrected && <Correct rejection={corrected} onClose={() => setCorrected(undefined)} />}
+    </section>
+  );
+}
+
+function RejectionItem({
+  rejection,
+  onCorrect,
+}: {
+  readonly rejection: Rejection;
+  readonly onCorrect: () => void;
+}) {
+  const may = usePermits();
+  const { type, id, index, request_id, rejected, errors, record } = rejection;
+  const obstacle = obstacleOf(rejection, may);
+  return (
+    <>
+      <p className="record-head">
+        <code className="id">{id ?? 'no valid id'}</code>
+        <span className="muted">
+          <Time value={rejected} />, index {formatNumber(index)} of{' '}
+          <Link to="/uploads/$requestId" params={{ requestId: request_id }}>
+            its upload
+          </Link>
+        </span>
+      </p>
+      <ul>
+        {errors.map(({ field, code, message }) => (
+          <li key={`${field} ${code}`}>
+            <code>{field ?? 'record'}</code> {message} <span className="muted">({code})</span>
+          </li>
+        ))}
+      </ul>
+      <details>
+        <summary>The record</summary>
+        <pre className="json">{JSON.stringify(record, undefined, 2)}</pre>
+      </details>
+      {obstacle === undefined ? (
+        <button type="button" onClick={onCorrect}>
+          Correct
+          <span className="visually-hidden">
+            {' '}
+            the record {id ?? index} of {type}
+          </span>
+        </button>
+      ) : (
+        <p className="hint">{obstacle}</p>
+      )}
+    </>
+  );
+}
+
+/** Why a record cannot be corrected here, if it cannot. */
+function obstacleOf({ type, record }: Rejection, may: (needed: string) => boolean): string | undefined {
+  if (!isResourceType(type))
+    return 'An interaction has no id before it is stored, so a corrected one cannot replace its rejection. Replay or discard it.';
+  if (record === null) return 'The record is larger than 64 KiB and was not kept. Upload it again.';
+  if (!isObject(record)) return 'What was sent is not an object, so there are no fields to correct.';
+  if (!may(`data:write:${type}`)) return `Correcting it needs the permission data:write:${type}.`;
+  return undefined;
+}
