@@ -7,7 +7,7 @@ import { keptForGood, revalidated, StaticFile } from '../server/static-file.ts';
 /** Written by the build of console/. The same path from `src/` and from `dist/`. */
 const folder = new URL('../../../dist/console/', import.meta.url);
 
-export const consolePaths: readonly string[] = ['/console', '/console/*'];
+export const consolePaths: readonly string[] = ['/console', '/console/', '/console/*'];
 
 /** The page loads nothing from other hosts and runs nothing that is not a file of the console. */
 const pagePolicy =
@@ -31,7 +31,6 @@ export function addConsole(app: FastifyInstance): void {
     'x-frame-options': 'DENY',
   });
   const assets = new Map(assetNames().map((name) => [name, assetOf(name)]));
-  const isBuilt = existsSync(new URL('index.html', folder));
   app.route({
     method: ['GET', 'HEAD'],
     url: '/console',
@@ -39,14 +38,20 @@ export function addConsole(app: FastifyInstance): void {
   });
   app.route({
     method: ['GET', 'HEAD'],
+    url: '/console/',
+    compress: false,
+    handler: async (request, reply) => page.send(request, reply, revalidated),
+  });
+  app.route({
+    method: ['GET', 'HEAD'],
     url: '/console/*',
     compress: false,
     async handler(request, reply) {
-      const path = (request.params as { '*': string })['*'];
-      if (!path.startsWith('assets/') && !path.startsWith('api/') && isBuilt)
-        return page.send(request, reply, revalidated);
-      const asset = assets.get(path.slice('assets/'.length));
-      if (!asset || !path.startsWith('assets/')) throw new RequestError('not_found');
+      const { '*': path } = request.params as { '*': string };
+      const [folderName, name = ''] = path.split('/', 2);
+      if (folderName !== 'assets' && folderName !== 'api') return page.send(request, reply, revalidated);
+      const asset = assets.get(name);
+      if (folderName === 'api' || !asset) throw new RequestError('not_found');
       return asset.send(request, reply, keptForGood);
     },
   });
