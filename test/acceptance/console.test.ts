@@ -1,0 +1,261 @@
+// @module-tag full
+
+import { randomUUID } from 'node:crypto';
+import { existsSync, globSync, mkdirSync, readFileSync, statSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { type Browser, chromium, type Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type Api, apiOf } from '../support/api.ts';
+import { type SharedServer, sharedServer } from '../support/built-server.ts';
+import { many, newShop, newTransaction } from '../support/new-records.ts';
+
+const executablePath = '/usr/bin/chromium';
+const root = fileURLToPath(new URL('../../', import.meta.url));
+const axe = readFileSync(`${root}node_modules/axe-core/axe.min.js`, 'utf8');
+
+/** A browser shares the machine with the other tests. */
+const timeout = 120_000;
+const desktop = { width: 1280, height: 900 };
+const phone = { width: 390, height: 844 };
+
+/** With PICTURES set, the pictures of docs/console.md are made anew. */
+async function picture(page: Page, name: string): Promise<void> {
+  if (!process.env.PICTURES) return;
+  const folder = `${root}docs/pictures/`;
+  mkdirSync(folder, { recursive: true });
+  await page.screenshot({ path: `${folder}console-${name}.png` });
+}
+
+/** What a screen reader or a person with weak eyes would stumble over. */
+async function barriers(page: Page): Promise<string[]> {
+  await page.evaluate(axe);
+  return page.evaluate(
+    `axe.run().then(({ violations }) => violations.flatMap(({ id, nodes }) => nodes.map(({ html }) => id + ': ' + html)))`,
+  );
+}
+
+const markup = '<img src=x onerror="document.title=`owned`"><script>document.title=`owned`</script>';
+
+describe.skipIf(!existsSync(executablePath))('the console (needs Debian’s chromium)', { timeout }, () => {
+  let server: SharedServer;
+  let browser: Browser;
+  let key: string;
+  let api: Api;
+  const complaints: string[] = [];
+  const shop = newShop({ name: markup });
+  const late = newShop({ name: 'Late Bakery' });
+  const customer = { customer_id: randomUUID(), user_id: randomUUID(), region: 'GB', gender: markup };
+
+  beforeAll(async () => {
+    server = await sharedServer();
+    key = await server.createKey('console', ...permissions);
+    api = apiOf(server.url, key);
+    await api.post('/v1/data/shops', { records: [shop] });
+    await api.post('/v1/data/customers', { records: [customer] });
+    const transactions = many(40, (at) =>
+      newTransaction(at < 30 ? shop.shop_id : late.shop_id, { student_id: customer.customer_id }),
+    );
+    // Uploaded before their shop, and one with a mistake.
+    await api.post('/v1/data/transactions', {
+      records: [...transactions, { ...newTransaction(shop.shop_id), amount: '12,90' }],
+    });
+    browser = await chromium.launch({ executablePath, args: ['--no-sandbox', '--disable-gpu'], timeout });
+  }, timeout);
+  afterAll(() => browser?.close());
+
+  const permissions = ['data:write', 'data:read', 'interactions:read', 'interactions:write', 'data:erase'];
+
+  async function open(viewport = desktop, colorScheme: 'light' | 'dark' = 'light'): Promise<Page> {
+    const context = await browser.newContext({ viewport, colorScheme, reducedMotion: 'reduce' });
+    context.setDefaultTimeout(30_000);
+    const page = await context.newPage();
+    page.on('pageerror', (error) => complaints.push(error.message));
+    page.on('console', (message) => {
+      // A browser reports every answer that is an error, as before somebody has signed in.
+      if (message.type() === 'error' && !message.text().includes('status of 401'))
+        complaints.push(message.text());
+    });
+    return page;
+  }
+
+  async function signedIn(viewport = desktop, colorScheme: 'light' | 'dark' = 'light'): Promise<Page> {
+    const page = await open(viewport, colorScheme);
+    await page.goto(`${server.url}/console`);
+    await page.getByLabel('API key').fill(key);
+    await page.getByRole('button', { name: 'Sign in' }).click();
+    await heading(page, 'Overview').waitFor();
+    return page;
+  }
+
+  const heading = (page: Page, name: string) => page.getByRole('heading', { level: 1, name });
+  const show = async (page: Page, screen: string) => {
+    await page.getByRole('link', { name: screen, exact: true }).first().click();
+    await heading(page, screen).waitFor();
+  };
+
+  it('is signed in to with a key, and says what is wrong with another', async () => {
+    const page = await open();
+    await page.goto(`${server.url}/console/rejections?type=transactions`);
+    await page.getByLabel('API key').fill('intake_wrong');
+    await page.getByRole('button', { name: 'Sign in' }).click();
+    await page.getByText('Signing in failed').waitFor();
+    await page.getByLabel('API key').fill(key);
+    await page.getByRole('button', { name: 'Sign in' }).click();
+    // It leads where the visitor wanted to go.
+    await heading(page, 'Rejections').waitFor();
+    expect(page.url()).toBe(`${server.url}/console/rejections?type=transactions`);
+    expect(await page.evaluate<string>('document.cookie + JSON.stringify(localStorage)')).not.toContain(
+      'intake_',
+    );
+    await page.getByRole('button', { name: 'Sign out' }).click();
+    await page.getByLabel('API key').waitFor();
+    await page.context().close();
+  });
+
+  it('is opened by a link, once, and the link does not stay in the address', async () => {
+    const made = await server.run(
+      'console',
+      'link',
+      '--organisation',
+      server.slugOf('console'),
+      '--read-only',
+    );
+    const page = await open();
+    await page.goto(server.url + made.trim());
+    await heading(page, 'Overview').waitFor();
+    expect(page.url()).not.toContain('#');
+    await show(page, 'Rejections');
+    await page.getByText('data:write').first().waitFor();
+    const second = await open();
+    await second.goto(server.url + made.trim());
+    await second.getByText('The link could not be used').waitFor();
+    await page.context().close();
+    await second.context().close();
+  });
+
+  it('puts an accident right by clicks: seen, corrected, replayed', async () => {
+    const page = await signedIn();
+    await picture(page, 'overview');
+    await page.getByRole('link', { name: '11 open rejections of transactions' }).click();
+    await heading(page, 'Rejections').waitFor();
+    await page.getByRole('link', { name: /amount wrong_type/ }).waitFor();
+    await picture(page, 'rejections');
+    await page.getByRole('link', { name: /shop_id reference_not_found/ }).click();
+    // The one shop that is missing, and how often.
+    await page.getByText(late.shop_id).first().waitFor();
+    await picture(page, 'group');
+    await api.post('/v1/data/shops', { records: [late] });
+    await page.getByRole('button', { name: 'Replay this group' }).click();
+    await page.getByText('10 records stored, 0 failed again').waitFor();
+    await page.getByRole('link', { name: 'Rejections', exact: true }).first().click();
+    await page.getByRole('link', { name: /amount wrong_type/ }).click();
+    await page.getByRole('button', { name: /^Correct/ }).click();
+    await page.getByLabel(/^amount/).fill('12.90');
+    await picture(page, 'correct');
+    await page.getByRole('button', { name: 'Store the record' }).click();
+    await page.getByText('The record is stored.').waitFor();
+    const { body } = await api.get('/v1/rejections');
+    expect(body.rejections).toEqual([]);
+    const { body: overview } = await api.get('/v1/data');
+    expect(JSON.stringify(overview)).toContain('"transactions"');
+    expect((await api.get('/v1/data/transactions?limit=1000')).body.records).toHaveLength(41);
+    await page.context().close();
+  });
+
+  it('shows an upload with its errors, and records with what they refer to', async () => {
+    const page = await signedIn();
+    await show(page, 'Uploads');
+    await page.getByLabel('Outcome').selectOption('Partial');
+    await page.locator('table a').first().click();
+    await page.getByText('shop_id').first().waitFor();
+    await picture(page, 'upload');
+    await show(page, 'Data');
+    await page.getByRole('link', { name: 'Shops', exact: true }).click();
+    // As text, whatever it says.
+    await page.getByText(markup).first().waitFor();
+    await page.getByText(late.name).first().waitFor();
+    expect(await page.title()).not.toBe('owned');
+    await page.context().close();
+  });
+
+  it('has no id of a person in any address', async () => {
+    const page = await signedIn();
+    const visited: string[] = [];
+    page.on('framenavigated', (frame) => visited.push(frame.url()));
+    await show(page, 'Data');
+    await page.getByRole('link', { name: 'Customers', exact: true }).click();
+    await page.getByText(customer.customer_id).first().click();
+    await page.getByText(markup).first().waitFor();
+    expect(visited.length).toBeGreaterThan(1);
+    expect(
+      visited.filter((url) => [customer.customer_id, customer.user_id].some((id) => url.includes(id))),
+    ).toEqual([]);
+    await page.context().close();
+  });
+
+  it.each([
+    ['a desk, light', desktop, 'light'],
+    ['a desk, dark', desktop, 'dark'],
+    ['a phone, light', phone, 'light'],
+    ['a phone, dark', phone, 'dark'],
+  ] as const)('can be used by everybody, on %s', async (_, viewport, scheme) => {
+    const page = await signedIn(viewport, scheme);
+    for (const screen of [
+      '',
+      'uploads',
+      'rejections',
+      'data',
+      'data/shops',
+      'interactions',
+      'privacy',
+      'key',
+    ]) {
+      await page.goto(`${server.url}/console/${screen}`);
+      await page.getByRole('heading', { level: 1 }).waitFor();
+      await page.waitForLoadState('networkidle');
+      expect([screen, await barriers(page)]).toEqual([screen, []]);
+      const tooWide = await page.evaluate('document.documentElement.scrollWidth > innerWidth');
+      expect([screen, tooWide]).toEqual([screen, false]);
+    }
+    await page.context().close();
+  });
+
+  it('shows a failed query as failed, with what to report', async () => {
+    const page = await signedIn();
+    await page.route('**/console/api/v1/rejections/summary*', (route) => route.abort());
+    await show(page, 'Rejections');
+    await page
+      .getByRole('button', { name: /try again/i })
+      .first()
+      .waitFor();
+    await page.unroute('**/console/api/v1/rejections/summary*');
+    await page
+      .getByRole('button', { name: /try again/i })
+      .first()
+      .click();
+    await page
+      .getByText(/No .*rejections|Nothing/i)
+      .first()
+      .waitFor();
+    complaints.splice(0);
+    await page.context().close();
+  });
+
+  it('complains of nothing, and nothing that was stored ran as a script', () => {
+    expect(complaints).toEqual([]);
+  });
+
+  it('is small: all of its scripts together, and the first screen', async () => {
+    const scripts = globSync('dist/console/assets/*.js.br', { cwd: root });
+    const bytes = scripts.reduce((sum, file) => sum + statSync(root + file).size, 0);
+    expect(scripts.length).toBeGreaterThan(5);
+    expect(bytes).toBeLessThan(250_000);
+    const page = await signedIn();
+    const beganMs = performance.now();
+    await page.goto(`${server.url}/console/`);
+    await page.getByRole('link', { name: 'Transactions', exact: true }).waitFor();
+    const ms = performance.now() - beganMs;
+    console.log(`${bytes} bytes of script; the first screen after ${ms.toFixed(0)} ms`);
+    await page.context().close();
+  });
+});
