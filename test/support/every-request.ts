@@ -59,6 +59,7 @@ export async function makeEveryRequest(api: Api, signReport: (text: string) => s
     types: 'interactions,tags',
     group_by: 'day',
     window: '24h',
+    days: '3',
   });
 }
 

@@ -69,6 +69,7 @@ const byColumn: Readonly<Record<string, string>> = {
   'erasures.mode': `'anonymise'`,
   'erasures.state': `case when n % 100 = 0 then 'pending' else 'done' end`,
   'suppressions.hash': 'sha256(n::text::bytea)',
+  token_sha256: 'sha256(n::text::bytea)',
   'record_counts.organisation_id': uuidOf('n / 4'),
 };
 
