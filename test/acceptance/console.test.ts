@@ -1,7 +1,7 @@
 // @module-tag full
 
 import { randomUUID } from 'node:crypto';
-import { existsSync, globSync, mkdirSync, readFileSync, statSync } from 'node:fs';
+import { existsSync, globSync, readFileSync, statSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { type Browser, chromium, type Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -17,14 +17,6 @@ const axe = readFileSync(`${root}node_modules/axe-core/axe.min.js`, 'utf8');
 const timeout = 120_000;
 const desktop = { width: 1280, height: 900 };
 const phone = { width: 390, height: 844 };
-
-/** With PICTURES set, the pictures of docs/console.md are made anew. */
-async function picture(page: Page, name: string): Promise<void> {
-  if (!process.env.PICTURES) return;
-  const folder = `${root}docs/pictures/`;
-  mkdirSync(folder, { recursive: true });
-  await page.screenshot({ path: `${folder}console-${name}.png` });
-}
 
 /** What a screen reader or a person with weak eyes would stumble over. */
 async function barriers(page: Page): Promise<string[]> {
@@ -135,15 +127,12 @@ describe.skipIf(!existsSync(executablePath))('the console (needs Debian’s chro
 
   it('puts an accident right by clicks: seen, corrected, replayed', async () => {
     const page = await signedIn();
-    await picture(page, 'overview');
     await page.getByRole('link', { name: '11 open rejections of transactions' }).click();
     await heading(page, 'Rejections').waitFor();
     await page.getByRole('link', { name: /amount wrong_type/ }).waitFor();
-    await picture(page, 'rejections');
     await page.getByRole('link', { name: /shop_id reference_not_found/ }).click();
     // The one shop that is missing, and how often.
     await page.getByText(late.shop_id).first().waitFor();
-    await picture(page, 'group');
     await api.post('/v1/data/shops', { records: [late] });
     await page.getByRole('button', { name: 'Replay this group' }).click();
     await page.getByText('10 records stored, 0 failed again').waitFor();
@@ -151,7 +140,6 @@ describe.skipIf(!existsSync(executablePath))('the console (needs Debian’s chro
     await page.getByRole('link', { name: /amount wrong_type/ }).click();
     await page.getByRole('button', { name: /^Correct/ }).click();
     await page.getByLabel(/^amount/).fill('12.90');
-    await picture(page, 'correct');
     await page.getByRole('button', { name: 'Store the record' }).click();
     await page.getByText('The record is stored.').waitFor();
     const { body } = await api.get('/v1/rejections');
@@ -168,7 +156,6 @@ describe.skipIf(!existsSync(executablePath))('the console (needs Debian’s chro
     await page.getByLabel('Outcome').selectOption('Partial');
     await page.locator('table a').first().click();
     await page.getByText('shop_id').first().waitFor();
-    await picture(page, 'upload');
     await show(page, 'Data');
     await page.getByRole('link', { name: 'Shops', exact: true }).click();
     // As text, whatever it says.
