@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import pg from 'pg';
-import { readConfig } from '../config.ts';
+import { type Config, readConfig } from '../config.ts';
 import { findApiKey } from '../keys/api-keys.ts';
 import { hashKey, keyIdOf } from '../keys/key-format.ts';
 import { allPermissions } from '../keys/permissions.ts';
@@ -44,14 +44,14 @@ export async function run(args: string[]): Promise<void> {
   try {
     await createDatabase(postgres.url('postgres'));
     await migrateFolder(postgres.url('intake'));
-    const owner = readConfig({ DATABASE_URL: postgres.url('intake') }, { LOG_LEVEL: 'warn' });
+    const owner = readConfig({ DATABASE_URL: postgres.url('intake') }, fallbacks);
     const pool = createPool(owner, () => {});
     const key = await demoKey(pool);
     const databaseUrl = await servingLogin(pool, postgres.url('intake'));
     await pool.end();
     service = await startService({ ...owner, databaseUrl });
     writeFileSync(runningFile, `${process.pid} ${service.address}`);
-    console.log(welcome(service.address, key, postgres.home, owner.apiReference));
+    console.log(welcome(service.address, key, postgres.home, owner));
   } catch (error) {
     await stop();
     throw error;
@@ -122,12 +122,19 @@ async function isInUse(pool: Pool, key: string): Promise<boolean> {
   return stored !== undefined && !stored.revoked && stored.key_sha256.equals(hashKey(key));
 }
 
-function welcome(address: string, key: string, home: string, hasReference: boolean): string {
+/** Whoever is erased here never lived, so the key of the hashes need not be secret. */
+const fallbacks = { LOG_LEVEL: 'warn', ERASURE_KEYS: 'only for trying things out on this machine' };
+
+function welcome(address: string, key: string, home: string, config: Config): string {
   const { shop_id, name, region } = resources.shops.example;
+  const pages = [
+    ...(config.apiReference ? [`\n  Reference   ${address}/docs`] : []),
+    ...(config.console ? [`\n  Console     ${address}/console`] : []),
+  ];
   return `
 Intake is ready.
 
-  Address     ${address}${hasReference ? `\n  Reference   ${address}/docs` : ''}
+  Address     ${address}${pages.join('')}
   Key         ${key}   (organisation "${slug}")
 
 Upload a shop:

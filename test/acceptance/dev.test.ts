@@ -20,11 +20,13 @@ const othersCanRun = reachable(process.execPath) && reachable(fileURLToPath(impo
 const shop = { shop_id: '5f0c2d3e-8a41-4c5b-9d77-2b1e6f8a9c01', name: 'Corner Bakery', region: 'GB' };
 /** What dev needs of a clone. */
 const needed = ['src', 'scripts', 'migrations', 'package.json'];
-/** With the built reference: compressing its script takes longer than the start, and the first test does it. */
+/** With the built reference and console: making them takes longer than the start, and the first test does it. */
 function smallCopy(): string {
   const folder = scratchCopy(...needed);
-  const built = fileURLToPath(new URL('../../dist/reference', import.meta.url));
-  cpSync(built, join(folder, 'dist/reference'), { recursive: true });
+  for (const built of ['dist/reference', 'dist/console']) {
+    const from = fileURLToPath(new URL(`../../${built}`, import.meta.url));
+    cpSync(from, join(folder, built), { recursive: true });
+  }
   return folder;
 }
 const folders: string[] = [];
