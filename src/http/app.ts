@@ -269,8 +269,7 @@ function addRoute<P>(app: FastifyInstance, operation: Operation<P>, parts: P): v
       const body = request.body as Buffer | undefined;
       const call: Call = {
         requestId: request.id,
-        address: request.ip,
-        isEncrypted: request.protocol === 'https',
+        client: () => ({ address: request.ip, isEncrypted: request.protocol === 'https' }),
         principal,
         token,
         params: request.params as Record<string, string>,

@@ -58,7 +58,6 @@ export async function admit(request: FastifyRequest, parts: Parts, seen: Seen): 
   const onBrowserKey = (origins: readonly string[]) => {
     if (operation?.isForBrowsers && origins.includes(origin)) seen.origin(origin);
   };
-  if (isFromConsole(request) || operation?.path.startsWith('/console/')) refuseOtherPage(request);
   const principal = await principalFor(request, parts, onBrowserKey);
   // A batch counts as its interactions once they are read, and as one until then.
   const limited = operation?.permission === 'interactions:write' ? 'interactions' : 'requests';
@@ -78,16 +77,22 @@ export async function admit(request: FastifyRequest, parts: Parts, seen: Seen): 
   return { principal, query: queryOf(request) };
 }
 
-async function principalFor(
+function principalFor(
   request: FastifyRequest,
   parts: Parts,
   onBrowserKey: (origins: readonly string[]) => void,
-): Promise<Principal | undefined> {
+): Promise<Principal | undefined> | undefined {
   const { url, headers, ip: address } = request;
-  if (isPublic(url, parts.config)) return undefined;
+  if (isPublic(url, parts.config)) {
+    if (url.startsWith('/console')) refuseOtherPage(request);
+    return undefined;
+  }
   // Whatever key is sent along: the console has its cookie, and only the console.
-  if (isFromConsole(request))
-    return (await authenticateSession(parts, sessionToken(headers.cookie), address)).principal;
+  if (isFromConsole(request)) {
+    refuseOtherPage(request);
+    const signedIn = authenticateSession(parts, sessionToken(headers.cookie), address);
+    return signedIn.then(({ principal }) => principal);
+  }
   const credentials = { authorization: headers.authorization, address };
   return authenticate(parts.keys, parts.failedKeys, credentials, onBrowserKey);
 }
@@ -163,7 +168,7 @@ function isPublic(url: string, { apiReference, console: hasConsole }: Config): b
   return (
     url.startsWith('/health/') ||
     // Its pages, and signing in. What it asks of the API has another address by now.
-    (hasConsole && /^\/console([/?]|$)/.test(url)) ||
+    (hasConsole && url.startsWith('/console') && /^\/console([/?]|$)/.test(url)) ||
     /^\/v1\/erasure-keys(\?|$)/.test(url) ||
     (apiReference && /^\/(\?|$|docs(\/|\?|$)|openapi\.json(\?|$))/.test(url))
   );

@@ -14,7 +14,7 @@ const fromConsole = new WeakSet<IncomingMessage>();
  * it away from the API itself. Returns the address of the operation.
  */
 export function withoutConsole(request: IncomingMessage, url: string): string {
-  if (!/^\/console\/api\/(v1|user-interactions)([/?]|$)/.test(url)) return url;
+  if (!url.startsWith(apiPath) || !/^\/console\/api\/(v1|user-interactions)([/?]|$)/.test(url)) return url;
   fromConsole.add(request);
   return url.slice(apiPath.length);
 }

@@ -34,7 +34,7 @@ const signIn: Operation = {
       key === undefined ? await keyOfLink(link as string, call, parts) : await keyOf(key, call, parts);
     const token = await parts.sessions.begin(keyId);
     if (token === undefined) throw new RequestError('not_signed_in');
-    const signedIn = await authenticateSession(parts, token, call.address);
+    const signedIn = await authenticateSession(parts, token, call.client().address);
     return {
       ...answerOf(201, signedIn),
       headers: { 'set-cookie': cookieOf(call, token, limits.consoleSessionSeconds) },
@@ -42,7 +42,8 @@ const signIn: Operation = {
   },
 };
 
-async function keyOf(key: string, { address }: Call, parts: Parts): Promise<string> {
+async function keyOf(key: string, { client }: Call, parts: Parts): Promise<string> {
+  const { address } = client();
   const authorization = `Bearer ${key}`;
   const principal = await authenticate(parts.keys, parts.failedKeys, { authorization, address });
   await parts.requestLimits.count('requests', principal);
@@ -50,7 +51,8 @@ async function keyOf(key: string, { address }: Call, parts: Parts): Promise<stri
   return principal.keyId;
 }
 
-async function keyOfLink(link: string, { address }: Call, { failedKeys, sessions }: Parts): Promise<string> {
+async function keyOfLink(link: string, { client }: Call, { failedKeys, sessions }: Parts): Promise<string> {
+  const { address } = client();
   await failedKeys.refuseTooMany(address);
   const keyId = await sessions.useLink(link);
   if (keyId !== undefined) return keyId;
@@ -63,8 +65,9 @@ const show: Operation = {
   id: 'console-session',
   method: 'GET',
   summary: 'Who is signed in?',
-  async handle({ headers, address }, parts) {
-    const signedIn = await authenticateSession(parts, sessionToken(headers.cookie as string), address);
+  async handle({ headers, client }, parts) {
+    const token = sessionToken(headers.cookie as string);
+    const signedIn = await authenticateSession(parts, token, client().address);
     return answerOf(200, signedIn);
   },
 };
@@ -91,9 +94,9 @@ function answerOf(
 }
 
 /** No script can read it, no other site can send it, and it is sent to the console alone. */
-function cookieOf({ isEncrypted }: Call, token: string, seconds: number): string {
+function cookieOf({ client }: Call, token: string, seconds: number): string {
   const attributes = `Path=/console; Max-Age=${seconds}; HttpOnly; SameSite=Strict`;
-  return `${cookieName}=${token}; ${attributes}${isEncrypted ? '; Secure' : ''}`;
+  return `${cookieName}=${token}; ${attributes}${client().isEncrypted ? '; Secure' : ''}`;
 }
 
 export const consoleOperations: readonly Operation[] = [signIn, show, signOut];

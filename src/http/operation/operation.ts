@@ -49,10 +49,8 @@ export interface Call {
   readonly requestId: string;
   /** Undefined only for operations that need no permission. */
   readonly principal: Principal | undefined;
-  /** The client's IP address. */
-  readonly address: string;
-  /** Whether the request came over HTTPS. */
-  readonly isEncrypted: boolean;
+  /** The client's IP address, and whether it came over HTTPS. */
+  readonly client: () => { readonly address: string; readonly isEncrypted: boolean };
   /** The name of the token of a request to the admin API. */
   readonly token?: string | undefined;
   readonly params: Readonly<Record<string, string>>;
