@@ -140,6 +140,9 @@ export const limits = {
   /** How often erasures go on, how long at most, and how much at once. */
   erasureIntervalMs: 1_000,
   erasureMs: 10_000,
+  /** In a cluster, single interactions may be stored by a version of the suppressions that was read so long ago. */
+  versionSeenMs: 1_000,
+  versionsSeenMax: 100_000,
   erasureRowsPerScan: 20_000,
   ledgerEntriesPerRead: 10_000,
   erasureRowsPerStep: 2_000,

@@ -1,7 +1,7 @@
 import { randomUUIDv7 } from 'node:crypto';
 import { insertsInParts, type Statement, type Write } from '../postgres/pipelined-insert.ts';
 import type { Client } from '../postgres/pool.ts';
-import { inTransaction, queryRows, retryConflicts } from '../postgres/transactions.ts';
+import { beginAgainUnless, inTransaction, queryRows, retryConflicts } from '../postgres/transactions.ts';
 import { type ReceiptAddition, type ReceiptHead, receiptEntry } from './receipt-entry.ts';
 
 /** The ids of what was created or changed, as a binary array. */
@@ -41,6 +41,8 @@ export interface Work<T> {
   readonly done: readonly Done[];
   /** Statements that are sent together with the entries. */
   readonly writes?: readonly Write[];
+  /** Asked when the transaction has begun and they are sent; if it is false, all begins again. */
+  readonly isStillTrue?: () => boolean;
 }
 
 /**
@@ -54,7 +56,9 @@ export function storeInTransaction<T>(
 ): Promise<T> {
   return retryConflicts((attempt) =>
     inTransaction(pool, async (client, sendLast) => {
-      const { result, done, writes = [] } = await work(client, attempt);
+      const { result, done, writes = [], isStillTrue } = await work(client, attempt);
+      if (isStillTrue)
+        sendLast(async () => beginAgainUnless(isStillTrue(), 'what the writes were checked with is too old'));
       for (const { statement, rows } of [...writes, ...entriesOf(done)])
         sendLast((last) => queryRows(last, statement, rows));
       return result;

@@ -24,6 +24,8 @@ export class Suppressions {
   onNewVersion: () => void = () => {};
   /** The organisation used longest ago comes first. */
   readonly #known = new Map<string, Known>();
+  /** The versions that were read of late, in a cluster. */
+  readonly #seen = new Map<string, { readonly version: number; readonly sentMs: number }>();
 
   /** New hashes are made with the first key; those that were made with the others stay valid. */
   constructor(keys: readonly string[]) {
@@ -73,6 +75,22 @@ export class Suppressions {
   /** Another server answers, which may lack the last erasures. */
   forget(): void {
     this.#known.clear();
+    this.#seen.clear();
+  }
+
+  /** Notes that the organisation had this version at some time after `sentMs`. */
+  noteVersion(organisationId: string, version: number, sentMs: number): void {
+    if (this.#seen.size >= limits.versionsSeenMax) this.#seen.clear();
+    this.#seen.set(organisationId, { version, sentMs });
+  }
+
+  /**
+   * Whether this was the version so recently that a transaction which has begun may write by it: the sweep waits for longer before
+   * it looks which transactions are running.
+   */
+  wasCurrent(organisationId: string, version: number): boolean {
+    const seen = this.#seen.get(organisationId);
+    return seen?.version === version && performance.now() - seen.sentMs < limits.versionSeenMs;
   }
 
   async #upTo(client: Client, organisationId: string, version: number): Promise<Known> {

@@ -1,5 +1,7 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { storeInTransaction } from '../../bookkeeping/store.ts';
 import { limits } from '../../limits.ts';
+import { selectCluster } from '../../postgres/cluster/extension.ts';
 import { runningTransactions } from '../../postgres/cluster/running-transactions.ts';
 import type { Client, Pool } from '../../postgres/pool.ts';
 import { inTransaction, queryRows } from '../../postgres/transactions.ts';
@@ -193,6 +195,7 @@ const afterFence = {
  */
 async function passFence(pool: Pool, sweep: Sweep, at: Running): Promise<boolean> {
   const { step, after } = at;
+  if (after === null) await waitForVersions(pool);
   const running = await runningTransactions(pool);
   if (after === null) {
     await inTransaction(pool, async (client) => {
@@ -209,6 +212,12 @@ async function passFence(pool: Pool, sweep: Sweep, at: Running): Promise<boolean
     await noteProgress(client, sweep, next, null);
   });
   return true;
+}
+
+/** In a cluster, a transaction may begin that writes by a version that was read a moment ago. */
+async function waitForVersions(pool: Pool): Promise<void> {
+  const { rows } = await pool.query(selectCluster);
+  if (rows.length > 0) await sleep(2 * limits.versionSeenMs);
 }
 
 /** Adds the users of these customers, and other customers with one of these users: one person was stored twice. */
