@@ -15,7 +15,7 @@ import { Empty, NotPermitted } from '../../parts/notices.tsx';
 import { Page } from '../../parts/page.tsx';
 import { Table } from '../../parts/table.tsx';
 import { Line, Terminal } from '../../parts/terminal.tsx';
-import { fieldNames, Value } from './value.tsx';
+import { fieldNames, isNumeric, Value } from './value.tsx';
 
 const route = getRouteApi('/frame/data/$type');
 
@@ -108,6 +108,7 @@ function RecordTable({
 }) {
   const columns = fieldNames(type).map((field) => ({
     title: field,
+    numeric: isNumeric(type, field),
     cell: (record: StoredRecord) => <Value type={type} field={field} value={record[field]} />,
   }));
   const { idField } = resources[type];

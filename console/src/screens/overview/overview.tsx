@@ -30,10 +30,6 @@ const columns: readonly Column<TypeRow>[] = [
   { title: 'Type', cell: ({ type }) => <TypeLink type={type} /> },
   { title: 'Records', numeric: true, cell: ({ records }) => formatNumber(records) },
   { title: 'Last upload', cell: ({ last_upload }) => <Time value={last_upload} /> },
-  {
-    title: 'Newest change',
-    cell: ({ newest_updated }) => <Time value={newest_updated} absent="not stated" />,
-  },
   { title: 'Open rejections', numeric: true, cell: (row) => <OpenRejections {...row} /> },
 ];
 
