@@ -4,6 +4,7 @@ import { uploadRecord } from '../../api/records.ts';
 import type { Rejection, UploadAnswer } from '../../api/types.ts';
 import { Failure } from '../../parts/failure.tsx';
 import { Done } from '../../parts/notices.tsx';
+import { Press } from '../../parts/press.tsx';
 import { Modal } from '../../parts/question.tsx';
 import { Terminal } from '../../parts/terminal.tsx';
 import { isObject } from './count-missing-ids.ts';
@@ -63,22 +64,24 @@ export function Correct({ rejection, onClose }: CorrectProps) {
               onChange={(value) => setValues((before) => ({ ...before, [field.name]: value }))}
             />
           ))}
-        <Outcome answer={sending.data} hasId={rejection.id !== null} />
-        {sending.error && <Failure error={sending.error} what="The record could not be sent" />}
-        <div className="buttons buttons-sticky">
-          <button type="button" onClick={onClose}>
-            {stored ? 'Close' : 'Cancel'}
-          </button>
-          {!stored && (
-            <>
-              <button type="button" disabled={sending.isPending} onClick={() => send(true)}>
-                Check only
-              </button>
-              <button type="submit" className="primary" disabled={sending.isPending}>
-                {sending.isPending ? 'Sending…' : 'Store the record'}
-              </button>
-            </>
-          )}
+        <div className="dialog-foot">
+          <Outcome answer={sending.data} hasId={rejection.id !== null} />
+          {sending.error && <Failure error={sending.error} what="The record could not be sent" />}
+          <div className="buttons">
+            <button type="button" onClick={onClose}>
+              {stored ? 'Close' : 'Cancel'}
+            </button>
+            {!stored && (
+              <>
+                <Press blocked={sending.isPending} onClick={() => send(true)}>
+                  Check only
+                </Press>
+                <Press type="submit" className="primary" blocked={sending.isPending}>
+                  {sending.isPending ? 'Sending…' : 'Store the record'}
+                </Press>
+              </>
+            )}
+          </div>
         </div>
       </form>
       <Terminal

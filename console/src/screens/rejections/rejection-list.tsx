@@ -53,7 +53,7 @@ function RejectionItem({
   const obstacle = obstacleOf(rejection, may);
   return (
     <>
-      <p className="record-head">
+      <div className="record-head">
         <code className="id">{id ?? 'no valid id'}</code>
         <span className="muted">
           <Time value={rejected} />, index {formatNumber(index)} of{' '}
@@ -61,7 +61,16 @@ function RejectionItem({
             its upload
           </Link>
         </span>
-      </p>
+        {obstacle === undefined && (
+          <button type="button" onClick={onCorrect}>
+            Correct
+            <span className="visually-hidden">
+              {' '}
+              the record {id ?? index} of {type}
+            </span>
+          </button>
+        )}
+      </div>
       <ul>
         {errors.map(({ field, code, message }) => (
           <li key={`${field} ${code}`}>
@@ -73,17 +82,7 @@ function RejectionItem({
         <summary>The record</summary>
         <pre className="json">{JSON.stringify(record, undefined, 2)}</pre>
       </details>
-      {obstacle === undefined ? (
-        <button type="button" onClick={onCorrect}>
-          Correct
-          <span className="visually-hidden">
-            {' '}
-            the record {id ?? index} of {type}
-          </span>
-        </button>
-      ) : (
-        <p className="hint">{obstacle}</p>
-      )}
+      {obstacle !== undefined && <p className="hint">{obstacle}</p>}
     </>
   );
 }
