@@ -1,5 +1,5 @@
 import { useMutation, useQueryClient } from '@tanstack/react-query';
-import { type FormEvent, useMemo, useState } from 'react';
+import { type FormEvent, useEffect, useMemo, useRef, useState } from 'react';
 import { uploadRecord } from '../../api/records.ts';
 import type { Rejection, UploadAnswer } from '../../api/types.ts';
 import { Failure } from '../../parts/failure.tsx';
@@ -45,6 +45,11 @@ export function Correct({ rejection, onClose }: CorrectProps) {
     send(false);
   };
   const stored = sending.data && !sending.data.dry_run && isStored(sending.data);
+  const close = useRef<HTMLButtonElement>(null);
+  // The field or button that had the focus is gone by then.
+  useEffect(() => {
+    if (stored) close.current?.focus();
+  }, [stored]);
   const ignored = unknownFields(fields, original);
   const firstWrong = fields.find(({ name }) => problems.has(name))?.name;
   return (
@@ -68,7 +73,7 @@ export function Correct({ rejection, onClose }: CorrectProps) {
           <Outcome answer={sending.data} hasId={rejection.id !== null} />
           {sending.error && <Failure error={sending.error} what="The record could not be sent" />}
           <div className="buttons">
-            <button type="button" onClick={onClose}>
+            <button ref={close} type="button" onClick={onClose}>
               {stored ? 'Close' : 'Cancel'}
             </button>
             {!stored && (

@@ -1,6 +1,6 @@
 import { useInfiniteQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
-import { useState } from 'react';
+import { useRef, useState } from 'react';
 import { type RejectionFilter, rejectionPagesQuery } from '../../api/rejections.ts';
 import type { Rejection } from '../../api/types.ts';
 import { countOf, formatNumber } from '../../format/format.ts';
@@ -15,9 +15,19 @@ import { isObject } from './count-missing-ids.ts';
 export function RejectionList({ filter }: { readonly filter: RejectionFilter }) {
   const list = useInfiniteQuery(rejectionPagesQuery(filter));
   const [corrected, setCorrected] = useState<Rejection>();
+  const heading = useRef<HTMLHeadingElement>(null);
+  const close = () => {
+    setCorrected(undefined);
+    // The button that opened the form is gone if its record was stored.
+    requestAnimationFrame(() => {
+      if (document.activeElement === document.body) heading.current?.focus();
+    });
+  };
   return (
     <section className="card">
-      <h2>Rejected records</h2>
+      <h2 ref={heading} tabIndex={-1}>
+        Rejected records
+      </h2>
       <Answer query={list} what="The rejections" rows={6}>
         {({ pages }) => {
           const rejections = pages.flatMap((page) => page.rejections);
@@ -36,7 +46,7 @@ export function RejectionList({ filter }: { readonly filter: RejectionFilter }) 
           );
         }}
       </Answer>
-      {corrected && <Correct rejection={corrected} onClose={() => setCorrected(undefined)} />}
+      {corrected && <Correct rejection={corrected} onClose={close} />}
     </section>
   );
 }
