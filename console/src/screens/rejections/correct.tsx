@@ -26,18 +26,21 @@ export function Correct({ rejection, onClose }: CorrectProps) {
   const fields = useMemo(() => fieldsOf(type), [type]);
   const [values, setValues] = useState(() => valuesOf(fields, original));
   const [problems, setProblems] = useState<Problems>(() => problemsOf(rejection.errors));
+  const [attempts, setAttempts] = useState(0);
   const client = useQueryClient();
   const sending = useMutation({
     mutationFn: ({ dryRun }: { readonly dryRun: boolean }) =>
       uploadRecord(type, readForm(fields, values).record, dryRun),
     onSuccess: (answer) => {
       setProblems(problemsOf(answer.batches.flatMap(({ data }) => data.errors)));
+      setAttempts((before) => before + 1);
       if (!answer.dry_run && isStored(answer)) return forgetRejections(client);
     },
   });
   const send = (dryRun: boolean) => {
     const filled = readForm(fields, values);
     setProblems(filled.problems);
+    setAttempts((before) => before + 1);
     if (filled.problems.size === 0) sending.mutate({ dryRun });
   };
   const submit = (event: FormEvent) => {
@@ -65,7 +68,7 @@ export function Correct({ rejection, onClose }: CorrectProps) {
               field={field}
               value={values[field.name] ?? ''}
               problem={problems.get(field.name)}
-              focused={field.name === firstWrong}
+              focused={field.name === firstWrong ? attempts : undefined}
               onChange={(value) => setValues((before) => ({ ...before, [field.name]: value }))}
             />
           ))}
