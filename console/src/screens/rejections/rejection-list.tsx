@@ -9,10 +9,13 @@ import { Time } from '../../format/time.tsx';
 import { usePermits } from '../../frame/signed-in.tsx';
 import { Answer } from '../../parts/answer.tsx';
 import { More } from '../../parts/more.tsx';
+import { NotPermitted } from '../../parts/notices.tsx';
 import { Correct } from './correct.tsx';
 import { isObject } from './count-missing-ids.ts';
 
 export function RejectionList({ filter }: { readonly filter: RejectionFilter }) {
+  const may = usePermits();
+  const { type } = filter;
   const list = useInfiniteQuery(rejectionPagesQuery(filter));
   const [corrected, setCorrected] = useState<Rejection>();
   const heading = useRef<HTMLHeadingElement>(null);
@@ -28,6 +31,9 @@ export function RejectionList({ filter }: { readonly filter: RejectionFilter }) 
       <h2 ref={heading} tabIndex={-1}>
         Rejected records
       </h2>
+      {type !== undefined && isResourceType(type) && !may(`data:write:${type}`) && (
+        <NotPermitted permission={`data:write:${type}`} what="Correcting these records" />
+      )}
       <Answer query={list} what="The rejections" rows={6}>
         {({ pages }) => {
           const rejections = pages.flatMap((page) => page.rejections);
@@ -60,7 +66,7 @@ function RejectionItem({
 }) {
   const may = usePermits();
   const { type, id, index, request_id, rejected, errors, record } = rejection;
-  const obstacle = obstacleOf(rejection, may);
+  const obstacle = obstacleOf(rejection);
   return (
     <>
       <div className="record-head">
@@ -71,7 +77,7 @@ function RejectionItem({
             its upload
           </Link>
         </span>
-        {obstacle === undefined && (
+        {obstacle === undefined && may(`data:write:${type}`) && (
           <button type="button" onClick={onCorrect}>
             Correct
             <span className="visually-hidden">
@@ -98,11 +104,10 @@ function RejectionItem({
 }
 
 /** Why a record cannot be corrected here, if it cannot. */
-function obstacleOf({ type, record }: Rejection, may: (needed: string) => boolean): string | undefined {
+function obstacleOf({ type, record }: Rejection): string | undefined {
   if (!isResourceType(type))
     return 'An interaction has no id before it is stored, so a corrected one cannot replace its rejection. Replay or discard it.';
   if (record === null) return 'The record is larger than 64 KiB and was not kept. Upload it again.';
   if (!isObject(record)) return 'What was sent is not an object, so there are no fields to correct.';
-  if (!may(`data:write:${type}`)) return `Correcting it needs the permission data:write:${type}.`;
   return undefined;
 }

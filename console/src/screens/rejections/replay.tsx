@@ -30,7 +30,7 @@ export function Replay({ filter, what, offered }: ReplayProps) {
     onSettled: () => forgetRejections(client),
   });
   if (!may('data:write'))
-    return offered && <NotPermitted permission="data:write" what="Replaying rejections" />;
+    return offered && <NotPermitted permission="data:write" what="Replaying and discarding rejections" />;
   return (
     <div className="action">
       <div className="buttons">
