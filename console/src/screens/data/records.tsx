@@ -175,7 +175,16 @@ function RecordFilters({ type }: { readonly type: ResourceType }) {
 }
 
 function NoRecords({ type, filtered }: { readonly type: ResourceType; readonly filtered: boolean }) {
-  if (filtered) return <Empty title="No record matches these filters." />;
+  if (filtered)
+    return (
+      <Empty title="No record matches these filters.">
+        <p>
+          <Link to="/data/$type" params={{ type }}>
+            Show all {type.replaceAll('-', ' ')}
+          </Link>
+        </p>
+      </Empty>
+    );
   return (
     <Empty title={`No ${type.replaceAll('-', ' ')} are stored.`}>
       <p>Upload them from a file; its columns are named after the fields:</p>
