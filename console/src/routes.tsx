@@ -112,6 +112,18 @@ const key = createRoute({
   component: lazyRouteComponent(() => import('./screens/key/key.tsx'), 'KeyScreen'),
 });
 
+const nowhere = createRoute({ getParentRoute, path: '$', component: Nowhere });
+
+function Nowhere() {
+  return (
+    <Page title="No such screen">
+      <p>
+        The console has no screen at this address. <Link to="/">Go to the overview</Link>.
+      </p>
+    </Page>
+  );
+}
+
 const screens = [
   overview,
   uploads,
@@ -125,6 +137,7 @@ const screens = [
   interactions,
   privacy,
   key,
+  nowhere,
 ] as const;
 
 export const router = createRouter({
@@ -136,13 +149,6 @@ export const router = createRouter({
   stringifySearch: (search) => queryText(search),
   defaultPreload: 'intent',
   defaultPendingComponent: () => <Loading what="Screen" rows={6} />,
-  defaultNotFoundComponent: () => (
-    <Page title="No such screen">
-      <p>
-        The address names no screen of the console. <Link to="/">Go to the overview</Link>.
-      </p>
-    </Page>
-  ),
   defaultErrorComponent: ({ error, reset }) => (
     <Failure error={error} what="The screen could not be shown" retry={reset} />
   ),

@@ -1,41 +1,10 @@
 import { expect, it } from 'vitest';
-import { groupByDay } from '../src/api/daily-uploads.ts';
 import { mergeNewest } from '../src/api/interactions.ts';
 import { permits } from '../src/api/permissions.ts';
 import { referencedType } from '../src/format/personal.ts';
 import { shellWord } from '../src/format/shell-word.ts';
 import { readIds } from '../src/screens/privacy/read-ids.ts';
 import { groupErrors } from '../src/screens/uploads/group-errors.ts';
-
-it('uploads are counted by day in UTC, days without any included', () => {
-  const counts = { received: 10, created: 8, updated: 0, unchanged: 0, stale: 0, failed: 2 };
-  const days = groupByDay(
-    [
-      { received: '2026-11-15T23:59:59.999Z', status: 207, counts },
-      { received: '2026-11-17T00:00:00.000Z', status: 200, counts },
-      { received: '2026-11-17T12:00:00.000Z', status: 400, counts },
-    ],
-    '2026-11-15T00:00:00.000Z',
-    3,
-  );
-  expect(days).toEqual([
-    {
-      day: '2026-11-15',
-      uploads: { complete: 0, partial: 1, failed: 0 },
-      records: { received: 10, failed: 2 },
-    },
-    {
-      day: '2026-11-16',
-      uploads: { complete: 0, partial: 0, failed: 0 },
-      records: { received: 0, failed: 0 },
-    },
-    {
-      day: '2026-11-17',
-      uploads: { complete: 1, partial: 0, failed: 1 },
-      records: { received: 20, failed: 4 },
-    },
-  ]);
-});
 
 it('errors of all batches are grouped by type, field and reason, the largest group first', () => {
   const error = (index: number, field: string | null, code: string) => ({

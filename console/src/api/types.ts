@@ -5,6 +5,7 @@ import type { components } from '../../../client/src/generated/api.ts';
 type Schemas = components['schemas'];
 
 export type Overview = Schemas['Overview'];
+export type DayOfUploads = Schemas['DaysOfUploads']['days'][number];
 export type ReceiptSummary = Schemas['ReceiptSummary'];
 export type ReceiptPage = Schemas['ReceiptPage'];
 export type Receipt = Schemas['Receipt'];

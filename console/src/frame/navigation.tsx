@@ -34,7 +34,7 @@ export function Navigation({ onFollow }: { readonly onFollow?: () => void }) {
               {text}
               {permission !== undefined && !may(permission) && (
                 <span className="navigation-mark" title={`Needs the permission ${permission}`}>
-                  not permitted
+                  no access
                 </span>
               )}
             </Link>

@@ -10,7 +10,7 @@ export function More({ query, shown }: { readonly query: Paged; readonly shown: 
     <p className="more">
       <span className="muted" role="status">
         {shown}
-        {query.hasNextPage ? '' : ', all of them'}
+        {query.hasNextPage ? '' : ' in total'}
       </span>
       {query.hasNextPage && (
         <button type="button" disabled={query.isFetchingNextPage} onClick={() => query.fetchNextPage()}>

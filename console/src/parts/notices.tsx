@@ -29,3 +29,13 @@ export function Done({ children }: { readonly children: ReactNode }) {
     </div>
   );
 }
+
+/** A value that is absent: a dash for the eye, a word for a screen reader. */
+export function None() {
+  return (
+    <span className="muted">
+      <span aria-hidden="true">–</span>
+      <span className="visually-hidden">none</span>
+    </span>
+  );
+}

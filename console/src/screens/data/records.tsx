@@ -15,7 +15,7 @@ import { Empty, NotPermitted } from '../../parts/notices.tsx';
 import { Page } from '../../parts/page.tsx';
 import { Table } from '../../parts/table.tsx';
 import { Line, Terminal } from '../../parts/terminal.tsx';
-import { fieldNames, Value } from './value.tsx';
+import { fieldNames, isNumeric, Value } from './value.tsx';
 
 const route = getRouteApi('/frame/data/$type');
 
@@ -108,6 +108,7 @@ function RecordTable({
 }) {
   const columns = fieldNames(type).map((field) => ({
     title: field,
+    numeric: isNumeric(type, field),
     cell: (record: StoredRecord) => <Value type={type} field={field} value={record[field]} />,
   }));
   const { idField } = resources[type];
@@ -174,7 +175,16 @@ function RecordFilters({ type }: { readonly type: ResourceType }) {
 }
 
 function NoRecords({ type, filtered }: { readonly type: ResourceType; readonly filtered: boolean }) {
-  if (filtered) return <Empty title="No record matches these filters." />;
+  if (filtered)
+    return (
+      <Empty title="No record matches these filters.">
+        <p>
+          <Link to="/data/$type" params={{ type }}>
+            Show all {type.replaceAll('-', ' ')}
+          </Link>
+        </p>
+      </Empty>
+    );
   return (
     <Empty title={`No ${type.replaceAll('-', ' ')} are stored.`}>
       <p>Upload them from a file; its columns are named after the fields:</p>

@@ -4,6 +4,7 @@ import { type FieldSchema, schemas } from '../../../../client/src/generated/sche
 import { formatExact } from '../../format/format.ts';
 import { referencedType } from '../../format/personal.ts';
 import { Time } from '../../format/time.tsx';
+import { None } from '../../parts/notices.tsx';
 import { RecordLink } from './record-link.tsx';
 
 interface ValueProps {
@@ -14,7 +15,7 @@ interface ValueProps {
 
 /** One value of a record: ids lead to the records that they name. */
 export function Value({ type, field, value }: ValueProps) {
-  if (value === null || value === undefined) return <span className="muted">none</span>;
+  if (value === null || value === undefined) return <None />;
   if (typeof value === 'boolean') return value ? 'yes' : 'no';
   if (typeof value === 'number') return isCoordinate(field) ? String(value) : formatExact(value);
   if (typeof value !== 'string') return <code>{JSON.stringify(value)}</code>;
@@ -42,6 +43,10 @@ export function Value({ type, field, value }: ValueProps) {
 /** Copied rather than read, so written as programs write them. */
 function isCoordinate(field: string): boolean {
   return field === 'latitude' || field === 'longitude';
+}
+
+export function isNumeric(type: ResourceType, field: string): boolean {
+  return [schemas[type].properties[field]?.type].flat().includes('number');
 }
 
 export function fieldNames(type: ResourceType): readonly string[] {

@@ -1,14 +1,14 @@
 import { itemTypes } from '../../../../client/src/generated/resources.ts';
 import type { Interaction } from '../../api/types.ts';
 import { Time } from '../../format/time.tsx';
+import { None } from '../../parts/notices.tsx';
 import { type Column, Table } from '../../parts/table.tsx';
 import { RecordLink } from '../data/record-link.tsx';
 
-const none = <span className="muted">none</span>;
+const none = <None />;
 
 const columns: readonly Column<Interaction>[] = [
   { title: 'Received', cell: ({ created }) => <Time value={created} /> },
-  { title: 'Happened', cell: ({ event_time }) => <Time value={event_time} /> },
   { title: 'Interaction', cell: ({ interaction_type }) => interaction_type },
   { title: 'Item', cell: (interaction) => <Item {...interaction} /> },
   { title: 'Platform', cell: ({ platform }) => platform ?? none },
@@ -26,6 +26,7 @@ const columns: readonly Column<Interaction>[] = [
         </code>
       ),
   },
+  { title: 'Happened', cell: ({ event_time }) => <Time value={event_time} /> },
 ];
 
 function Item({ item_type, item_id }: Pick<Interaction, 'item_type' | 'item_id'>) {

@@ -2,7 +2,7 @@ import 'uplot/dist/uPlot.min.css';
 import './daily-chart.css';
 import { useEffect, useRef, useState } from 'react';
 import uPlot from 'uplot';
-import type { DayOfUploads } from '../../api/daily-uploads.ts';
+import type { DayOfUploads } from '../../api/types.ts';
 import { countOf, formatDay, formatNumber } from '../../format/format.ts';
 import { themeChanged } from '../../frame/theme.ts';
 

@@ -1,4 +1,4 @@
-import type { DayOfUploads } from '../../api/daily-uploads.ts';
+import type { DayOfUploads } from '../../api/types.ts';
 import { formatDay, formatNumber } from '../../format/format.ts';
 import { type Column, Table } from '../../parts/table.tsx';
 

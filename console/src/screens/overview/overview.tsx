@@ -11,7 +11,7 @@ import { Answer, Loading } from '../../parts/answer.tsx';
 import { Empty, NotPermitted } from '../../parts/notices.tsx';
 import { Page } from '../../parts/page.tsx';
 import { type Column, Table } from '../../parts/table.tsx';
-import { Line, Terminal } from '../../parts/terminal.tsx';
+import { Line, Terminal, type TerminalCall } from '../../parts/terminal.tsx';
 import { DailyTable } from './daily-table.tsx';
 
 // The library that draws is larger than the rest of this screen.
@@ -19,16 +19,17 @@ const DailyChart = lazy(() => import('./daily-chart.tsx'));
 
 const daysShown = 14;
 
+const calls: readonly TerminalCall[] = [
+  { path: '/v1/data', intake: 'intake status' },
+  { what: 'Uploads by day', path: `/v1/requests/daily?days=${daysShown}` },
+];
+
 type TypeRow = Overview['types'][number];
 
 const columns: readonly Column<TypeRow>[] = [
   { title: 'Type', cell: ({ type }) => <TypeLink type={type} /> },
   { title: 'Records', numeric: true, cell: ({ records }) => formatNumber(records) },
   { title: 'Last upload', cell: ({ last_upload }) => <Time value={last_upload} /> },
-  {
-    title: 'Newest change',
-    cell: ({ newest_updated }) => <Time value={newest_updated} absent="not stated" />,
-  },
   { title: 'Open rejections', numeric: true, cell: (row) => <OpenRejections {...row} /> },
 ];
 
@@ -60,7 +61,7 @@ export function OverviewScreen() {
         <>
           <Types />
           <Days />
-          <Terminal calls={[{ path: '/v1/data', intake: 'intake status' }]} />
+          <Terminal calls={calls} />
         </>
       ) : (
         <NotPermitted permission="data:read" what="The overview" />
@@ -98,12 +99,11 @@ function Days() {
     <section className="card">
       <h2>Uploads of the last {daysShown} days</h2>
       <Answer query={daily} what="The uploads" rows={5}>
-        {({ days, complete }) => (
+        {(days) => (
           <>
             <Suspense fallback={<Loading what="Chart" rows={5} />}>
               <DailyChart days={days} />
             </Suspense>
-            {!complete && <p className="hint">Only the newest 1,000 uploads are counted.</p>}
             <details>
               <summary>The same as a table</summary>
               <DailyTable days={days} />

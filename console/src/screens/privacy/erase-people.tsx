@@ -5,6 +5,7 @@ import type { RequestedErasure } from '../../api/types.ts';
 import { countOf, formatNumber } from '../../format/format.ts';
 import { Failure } from '../../parts/failure.tsx';
 import { Done } from '../../parts/notices.tsx';
+import { Press } from '../../parts/press.tsx';
 import { Question } from '../../parts/question.tsx';
 import { Line } from '../../parts/terminal.tsx';
 import { peopleMax, readIds } from './read-ids.ts';
@@ -54,13 +55,13 @@ export function ErasePeople() {
             ['delete', 'Delete too'],
           ]}
         />
-        <button
+        <Press
           type="submit"
           className="danger"
-          disabled={erasing.isPending || ids.length === 0 || problem !== undefined}
+          blocked={erasing.isPending || ids.length === 0 || problem !== undefined}
         >
-          {erasing.isPending ? 'Erasing…' : `Erase ${people}`}
-        </button>
+          {erasing.isPending ? 'Erasing…' : `Erase ${ids.length === 0 ? 'people' : people}`}
+        </Press>
       </form>
       {erasing.error && <Failure error={erasing.error} what="Erasing failed" />}
       {erasing.data && <Requested erasure={erasing.data} />}

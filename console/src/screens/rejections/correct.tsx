@@ -1,9 +1,10 @@
 import { useMutation, useQueryClient } from '@tanstack/react-query';
-import { type FormEvent, useMemo, useState } from 'react';
+import { type FormEvent, useEffect, useMemo, useRef, useState } from 'react';
 import { uploadRecord } from '../../api/records.ts';
 import type { Rejection, UploadAnswer } from '../../api/types.ts';
 import { Failure } from '../../parts/failure.tsx';
 import { Done } from '../../parts/notices.tsx';
+import { Press } from '../../parts/press.tsx';
 import { Modal } from '../../parts/question.tsx';
 import { Terminal } from '../../parts/terminal.tsx';
 import { isObject } from './count-missing-ids.ts';
@@ -25,18 +26,21 @@ export function Correct({ rejection, onClose }: CorrectProps) {
   const fields = useMemo(() => fieldsOf(type), [type]);
   const [values, setValues] = useState(() => valuesOf(fields, original));
   const [problems, setProblems] = useState<Problems>(() => problemsOf(rejection.errors));
+  const [attempts, setAttempts] = useState(0);
   const client = useQueryClient();
   const sending = useMutation({
     mutationFn: ({ dryRun }: { readonly dryRun: boolean }) =>
       uploadRecord(type, readForm(fields, values).record, dryRun),
     onSuccess: (answer) => {
       setProblems(problemsOf(answer.batches.flatMap(({ data }) => data.errors)));
+      setAttempts((before) => before + 1);
       if (!answer.dry_run && isStored(answer)) return forgetRejections(client);
     },
   });
   const send = (dryRun: boolean) => {
     const filled = readForm(fields, values);
     setProblems(filled.problems);
+    setAttempts((before) => before + 1);
     if (filled.problems.size === 0) sending.mutate({ dryRun });
   };
   const submit = (event: FormEvent) => {
@@ -44,6 +48,11 @@ export function Correct({ rejection, onClose }: CorrectProps) {
     send(false);
   };
   const stored = sending.data && !sending.data.dry_run && isStored(sending.data);
+  const close = useRef<HTMLButtonElement>(null);
+  // The field or button that had the focus is gone by then.
+  useEffect(() => {
+    if (stored) close.current?.focus();
+  }, [stored]);
   const ignored = unknownFields(fields, original);
   const firstWrong = fields.find(({ name }) => problems.has(name))?.name;
   return (
@@ -59,26 +68,28 @@ export function Correct({ rejection, onClose }: CorrectProps) {
               field={field}
               value={values[field.name] ?? ''}
               problem={problems.get(field.name)}
-              focused={field.name === firstWrong}
+              focused={field.name === firstWrong ? attempts : undefined}
               onChange={(value) => setValues((before) => ({ ...before, [field.name]: value }))}
             />
           ))}
-        <Outcome answer={sending.data} hasId={rejection.id !== null} />
-        {sending.error && <Failure error={sending.error} what="The record could not be sent" />}
-        <div className="buttons buttons-sticky">
-          <button type="button" onClick={onClose}>
-            {stored ? 'Close' : 'Cancel'}
-          </button>
-          {!stored && (
-            <>
-              <button type="button" disabled={sending.isPending} onClick={() => send(true)}>
-                Check only
-              </button>
-              <button type="submit" className="primary" disabled={sending.isPending}>
-                {sending.isPending ? 'Sending…' : 'Store the record'}
-              </button>
-            </>
-          )}
+        <div className="dialog-foot">
+          <Outcome answer={sending.data} hasId={rejection.id !== null} />
+          {sending.error && <Failure error={sending.error} what="The record could not be sent" />}
+          <div className="buttons">
+            <button ref={close} type="button" onClick={onClose}>
+              {stored ? 'Close' : 'Cancel'}
+            </button>
+            {!stored && (
+              <>
+                <Press blocked={sending.isPending} onClick={() => send(true)}>
+                  Check only
+                </Press>
+                <Press type="submit" className="primary" blocked={sending.isPending}>
+                  {sending.isPending ? 'Sending…' : 'Store the record'}
+                </Press>
+              </>
+            )}
+          </div>
         </div>
       </form>
       <Terminal

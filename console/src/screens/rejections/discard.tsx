@@ -4,6 +4,7 @@ import { discardRejections, type RejectionFilter } from '../../api/rejections.ts
 import { countOf } from '../../format/format.ts';
 import { usePermits } from '../../frame/signed-in.tsx';
 import { Failure } from '../../parts/failure.tsx';
+import { Press } from '../../parts/press.tsx';
 import { Question } from '../../parts/question.tsx';
 import { forgetRejections } from './forget-rejections.ts';
 
@@ -30,10 +31,10 @@ export function Discard({ filter, count }: DiscardProps) {
   };
   return (
     <div className="action">
-      {(count > 0 || discarding.isPending) && (
-        <button type="button" disabled={discarding.isPending} onClick={() => setAsking(true)}>
+      {(count > 0 || !discarding.isIdle) && (
+        <Press blocked={discarding.isPending || count === 0} onClick={() => setAsking(true)}>
           {discarding.isPending ? 'Discarding…' : 'Discard this group'}
-        </button>
+        </Press>
       )}
       <p role="status" className="hint">
         {discarded !== undefined && `${countOf(discarded, 'rejection')} discarded.`}

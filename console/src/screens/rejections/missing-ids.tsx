@@ -25,8 +25,8 @@ export function MissingIds({ filter, field }: { readonly filter: RejectionFilter
             <>
               <p>
                 {countOf(missing.length, 'id')} {next_cursor === null ? '' : 'in the first 1,000 rejections '}
-                {target ? `not found among ${target.replaceAll('-', ' ')}` : 'not found'}. Upload what they
-                name, then replay this group.
+                {target ? `not found among ${target.replaceAll('-', ' ')}` : 'not found'}. Upload the missing
+                records, then replay this group.
               </p>
               {target && <Line text={`intake upload ${target}.csv`} />}
               <Table

@@ -5,8 +5,8 @@ interface RecordFieldProps {
   readonly field: FormField;
   readonly value: string;
   readonly problem: string | undefined;
-  /** The first wrong field takes the focus. */
-  readonly focused: boolean;
+  /** Of the first wrong field: how often the form was sent. Each time, the field takes the focus. */
+  readonly focused: number | undefined;
   readonly onChange: (value: string) => void;
 }
 
@@ -14,7 +14,7 @@ export function RecordField({ field, value, problem, focused, onChange }: Record
   const id = useId();
   const place = useRef<HTMLDivElement>(null);
   useEffect(() => {
-    if (focused) place.current?.querySelector<HTMLElement>('input, select')?.focus();
+    if (focused !== undefined) place.current?.querySelector<HTMLElement>('input, select')?.focus();
   }, [focused]);
   const described = [field.hint && `${id}-hint`, problem && `${id}-problem`].filter(Boolean).join(' ');
   const attributes = {

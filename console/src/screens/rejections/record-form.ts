@@ -19,7 +19,7 @@ export function fieldsOf(type: UploadType): FormField[] {
     kind: kindOf(schema),
     required: required.includes(name),
     choices: (schema.enum ?? []).filter((choice) => choice !== null),
-    hint: [schema.description, formatHint(schema)].filter(Boolean).join('; '),
+    hint: [schema.description?.replaceAll('`', ''), formatHint(schema)].filter(Boolean).join('; '),
   }));
 }
 

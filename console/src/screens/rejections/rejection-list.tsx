@@ -1,6 +1,6 @@
 import { useInfiniteQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
-import { useState } from 'react';
+import { useRef, useState } from 'react';
 import { type RejectionFilter, rejectionPagesQuery } from '../../api/rejections.ts';
 import type { Rejection } from '../../api/types.ts';
 import { countOf, formatNumber } from '../../format/format.ts';
@@ -9,15 +9,31 @@ import { Time } from '../../format/time.tsx';
 import { usePermits } from '../../frame/signed-in.tsx';
 import { Answer } from '../../parts/answer.tsx';
 import { More } from '../../parts/more.tsx';
+import { NotPermitted } from '../../parts/notices.tsx';
 import { Correct } from './correct.tsx';
 import { isObject } from './count-missing-ids.ts';
 
 export function RejectionList({ filter }: { readonly filter: RejectionFilter }) {
+  const may = usePermits();
+  const { type } = filter;
   const list = useInfiniteQuery(rejectionPagesQuery(filter));
   const [corrected, setCorrected] = useState<Rejection>();
+  const heading = useRef<HTMLHeadingElement>(null);
+  const close = () => {
+    setCorrected(undefined);
+    // The button that opened the form is gone if its record was stored.
+    requestAnimationFrame(() => {
+      if (document.activeElement === document.body) heading.current?.focus();
+    });
+  };
   return (
     <section className="card">
-      <h2>Rejected records</h2>
+      <h2 ref={heading} tabIndex={-1}>
+        Rejected records
+      </h2>
+      {type !== undefined && isResourceType(type) && !may(`data:write:${type}`) && (
+        <NotPermitted permission={`data:write:${type}`} what="Correcting these records" />
+      )}
       <Answer query={list} what="The rejections" rows={6}>
         {({ pages }) => {
           const rejections = pages.flatMap((page) => page.rejections);
@@ -36,7 +52,7 @@ export function RejectionList({ filter }: { readonly filter: RejectionFilter }) 
           );
         }}
       </Answer>
-      {corrected && <Correct rejection={corrected} onClose={() => setCorrected(undefined)} />}
+      {corrected && <Correct rejection={corrected} onClose={close} />}
     </section>
   );
 }
@@ -50,10 +66,10 @@ function RejectionItem({
 }) {
   const may = usePermits();
   const { type, id, index, request_id, rejected, errors, record } = rejection;
-  const obstacle = obstacleOf(rejection, may);
+  const obstacle = obstacleOf(rejection);
   return (
     <>
-      <p className="record-head">
+      <div className="record-head">
         <code className="id">{id ?? 'no valid id'}</code>
         <span className="muted">
           <Time value={rejected} />, index {formatNumber(index)} of{' '}
@@ -61,7 +77,16 @@ function RejectionItem({
             its upload
           </Link>
         </span>
-      </p>
+        {obstacle === undefined && may(`data:write:${type}`) && (
+          <button type="button" onClick={onCorrect}>
+            Correct
+            <span className="visually-hidden">
+              {' '}
+              the record {id ?? index} of {type}
+            </span>
+          </button>
+        )}
+      </div>
       <ul>
         {errors.map(({ field, code, message }) => (
           <li key={`${field} ${code}`}>
@@ -73,27 +98,16 @@ function RejectionItem({
         <summary>The record</summary>
         <pre className="json">{JSON.stringify(record, undefined, 2)}</pre>
       </details>
-      {obstacle === undefined ? (
-        <button type="button" onClick={onCorrect}>
-          Correct
-          <span className="visually-hidden">
-            {' '}
-            the record {id ?? index} of {type}
-          </span>
-        </button>
-      ) : (
-        <p className="hint">{obstacle}</p>
-      )}
+      {obstacle !== undefined && <p className="hint">{obstacle}</p>}
     </>
   );
 }
 
 /** Why a record cannot be corrected here, if it cannot. */
-function obstacleOf({ type, record }: Rejection, may: (needed: string) => boolean): string | undefined {
+function obstacleOf({ type, record }: Rejection): string | undefined {
   if (!isResourceType(type))
     return 'An interaction has no id before it is stored, so a corrected one cannot replace its rejection. Replay or discard it.';
   if (record === null) return 'The record is larger than 64 KiB and was not kept. Upload it again.';
   if (!isObject(record)) return 'What was sent is not an object, so there are no fields to correct.';
-  if (!may(`data:write:${type}`)) return `Correcting it needs the permission data:write:${type}.`;
   return undefined;
 }

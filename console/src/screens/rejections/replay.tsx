@@ -5,6 +5,7 @@ import { countOf, formatNumber } from '../../format/format.ts';
 import { usePermits } from '../../frame/signed-in.tsx';
 import { Failure } from '../../parts/failure.tsx';
 import { NotPermitted } from '../../parts/notices.tsx';
+import { Press } from '../../parts/press.tsx';
 import { forgetRejections } from './forget-rejections.ts';
 
 interface ReplayProps {
@@ -29,19 +30,18 @@ export function Replay({ filter, what, offered }: ReplayProps) {
     onSettled: () => forgetRejections(client),
   });
   if (!may('data:write'))
-    return offered && <NotPermitted permission="data:write" what="Replaying rejections" />;
+    return offered && <NotPermitted permission="data:write" what="Replaying and discarding rejections" />;
   return (
     <div className="action">
       <div className="buttons">
-        {(offered || replaying.isPending) && (
-          <button
-            type="button"
+        {(offered || !replaying.isIdle) && (
+          <Press
             className="primary"
-            disabled={replaying.isPending}
+            blocked={replaying.isPending || !offered}
             onClick={() => replaying.mutate()}
           >
             {replaying.isPending ? 'Replaying…' : `Replay ${what}`}
-          </button>
+          </Press>
         )}
         {replaying.isPending && (
           <button type="button" onClick={() => stop.current.abort()}>
