@@ -1,7 +1,7 @@
 import { closeSync, fdatasyncSync, ftruncateSync, openSync, rmSync, statSync } from 'node:fs';
-import { reasonColumn } from './columns/plan-columns.ts';
-import { FileError } from './file-error.ts';
-import type { OpenedFile } from './reading/opened-file.ts';
+import { reasonColumn } from '../parsing/columns/plan-columns.ts';
+import { FileError } from '../parsing/file-error.ts';
+import type { OpenedFile } from '../parsing/opened-file.ts';
 import { notWritten, writeWhole } from './write-whole.ts';
 
 export interface FailedRecord {

@@ -1,13 +1,13 @@
 import { stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { suggestField } from '../../files/columns/suggest-field.ts';
-import { FileError } from '../../files/file-error.ts';
 import { findFiles } from '../../files/find-files.ts';
 import { openFile } from '../../files/reading/read-file.ts';
-import { formats } from '../../files/values/formats.ts';
 import { notWritten } from '../../files/write-whole.ts';
 import { resources, type UploadType } from '../../generated/resources.ts';
 import { schemas } from '../../generated/schemas.ts';
+import { suggestField } from '../../parsing/columns/suggest-field.ts';
+import { FileError } from '../../parsing/file-error.ts';
+import { formats } from '../../parsing/values/formats.ts';
 import { type Command, textOf, UsageError } from '../options/command.ts';
 import { typeOf, warnSkipped } from '../options/file-options.ts';
 import { print } from '../terminal/terminal.ts';

@@ -1,10 +1,10 @@
 import type { Connection } from '../../connection.ts';
 import { isRefusal } from '../../errors.ts';
 import { FailedFile } from '../../files/failed-file.ts';
-import { FileError } from '../../files/file-error.ts';
-import type { OpenedFile } from '../../files/reading/opened-file.ts';
 import type { UploadType } from '../../generated/resources.ts';
 import type { Counts } from '../../index.ts';
+import { FileError } from '../../parsing/file-error.ts';
+import type { OpenedFile } from '../../parsing/opened-file.ts';
 import { ByteLines } from '../../uploading/byte-lines.ts';
 import { RequestCutter } from '../../uploading/request-cutter.ts';
 import { addCounts, noCounts, sendCuts } from '../../uploading/send-cuts.ts';

@@ -3,7 +3,7 @@ import type { ColumnMetaData, DecodedArray, ParquetParsers, SchemaTree } from 'h
 import { parquetHeader, readPage } from 'hyparquet/src/column.js';
 import { convert, DEFAULT_PARSERS } from 'hyparquet/src/convert.js';
 import { compressors } from 'hyparquet-compressors';
-import { FileError } from '../file-error.ts';
+import { FileError } from '../../parsing/file-error.ts';
 
 const windowBytes = 262_144;
 const headerBytes = 16_384;

@@ -1,10 +1,16 @@
 import { type FileHandle, open } from 'node:fs/promises';
 import { type FileMetaData, parquetMetadataAsync, parquetSchema } from 'hyparquet';
 import type { UploadType } from '../../generated/resources.ts';
-import { type ColumnPlan, convertRow, keysOf, planColumns } from '../columns/plan-columns.ts';
-import { FileError } from '../file-error.ts';
+import { type ColumnPlan, convertRow, keysOf, planColumns } from '../../parsing/columns/plan-columns.ts';
+import { FileError } from '../../parsing/file-error.ts';
+import type {
+  FileChunk,
+  FileFailure,
+  FileOptions,
+  FileRecord,
+  OpenedTable,
+} from '../../parsing/opened-file.ts';
 import { sizeOf } from './open-text.ts';
-import type { FileChunk, FileFailure, FileOptions, FileRecord, OpenedTable } from './opened-file.ts';
 import { ParquetColumn, readRange, scaleOf } from './parquet-column.ts';
 
 const rowsPerChunk = 500;

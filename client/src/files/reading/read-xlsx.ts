@@ -1,9 +1,9 @@
 import { readSheet } from 'read-excel-file/node';
 import type { UploadType } from '../../generated/resources.ts';
-import { type ColumnPlan, convertRow, keysOf, planColumns } from '../columns/plan-columns.ts';
-import { FileError } from '../file-error.ts';
+import { type ColumnPlan, convertRow, keysOf, planColumns } from '../../parsing/columns/plan-columns.ts';
+import { FileError } from '../../parsing/file-error.ts';
+import type { FileFailure, FileOptions, FileRecord, OpenedTable } from '../../parsing/opened-file.ts';
 import { sizeOf } from './open-text.ts';
-import type { FileFailure, FileOptions, FileRecord, OpenedTable } from './opened-file.ts';
 
 const rowsPerChunk = 500;
 /** A sheet is read whole: this many bytes hold some 200,000 rows, which take 600 MB of memory. */
