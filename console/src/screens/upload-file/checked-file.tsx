@@ -7,11 +7,11 @@ import { ApiError } from '../../api/request.ts';
 import { countOf, formatNumber } from '../../format/format.ts';
 import { Failure } from '../../parts/failure.tsx';
 import { Done } from '../../parts/notices.tsx';
-import { rowsKeptMax } from './failed-rows.ts';
-import type { FileUpload, Progress, Step, UploadState } from './file-upload.ts';
 import { Problems } from './problems.tsx';
-import { saveRest } from './save-rest.ts';
-import { inScreenWords } from './screen-words.ts';
+import { rowsKeptMax } from './rows/failed-rows.ts';
+import type { FileUpload, Progress, Step, UploadState } from './rows/file-upload.ts';
+import { saveRest } from './rows/save-rest.ts';
+import { inScreenWords } from './rows/screen-words.ts';
 
 interface CheckedFileProps {
   readonly upload: FileUpload;
@@ -108,6 +108,11 @@ function Outcome({ state }: { readonly state: UploadState }) {
           <p className="notice-title">The whole file is stored.</p>
         </Done>
       )}
+      {hasUploaded && (
+        <p>
+          <Link to="/uploads">Show the receipts</Link>
+        </p>
+      )}
       {hasUploaded && counts.failed > 0 && (
         <p className="hint">
           Records that the service did not take are kept as <Link to="/rejections">rejections</Link>. One
@@ -188,21 +193,18 @@ function Actions({ upload, state, onChangeSettings }: ActionsProps) {
         </p>
       </div>
     );
-  if (hasUploaded)
+  if (hasUploaded) {
+    if (failed.count === 0) return null;
+    if (corrected === 0)
+      return <p>Correct rows below and upload them, or save the rest to correct it later.</p>;
     return (
       <div className="buttons">
-        {failed.count > 0 && (
-          <button
-            type="button"
-            className="primary"
-            disabled={corrected === 0}
-            onClick={() => upload.uploadCorrected()}
-          >
-            Upload {countOf(corrected, 'corrected row')}
-          </button>
-        )}
+        <button type="button" className="primary" onClick={() => upload.uploadCorrected()}>
+          Upload {countOf(corrected, 'corrected row')}
+        </button>
       </div>
     );
+  }
   const passing = finished && finished.rows - finished.failed + corrected;
   return (
     <div className="buttons">
@@ -222,7 +224,7 @@ function Actions({ upload, state, onChangeSettings }: ActionsProps) {
         </button>
       )}
       <button type="button" onClick={onChangeSettings}>
-        Change type or columns
+        Change how it is read
       </button>
     </div>
   );

@@ -1,9 +1,10 @@
-import { useId, useMemo, useState } from 'react';
+import { useEffect, useId, useMemo, useState } from 'react';
 import { countOf, formatNumber } from '../../format/format.ts';
 import { Badge } from '../../parts/badge.tsx';
-import { type Group, keyOf, rowsKeptMax } from './failed-rows.ts';
-import type { FileUpload, UploadState } from './file-upload.ts';
-import type { Row, RowChecker } from './row-checker.ts';
+import { type Group, keyOf, rowsKeptMax } from './rows/failed-rows.ts';
+import type { FileUpload, UploadState } from './rows/file-upload.ts';
+import type { Row, RowChecker } from './rows/row-checker.ts';
+import { WrongValues } from './wrong-values.tsx';
 
 const rowsPerPage = 20;
 const groupsShown = 20;
@@ -30,6 +31,8 @@ export function Problems({ upload, state }: ProblemsProps) {
     setGroup(key);
     setPage(0);
   };
+  const chosen = failed.groups().find(({ key }) => key === group);
+  const rowsOf = (of: readonly number[]) => of.flatMap((line) => failed.get(line) ?? []);
   const shown = lines.slice(page * rowsPerPage, (page + 1) * rowsPerPage);
   return (
     <>
@@ -44,7 +47,10 @@ export function Problems({ upload, state }: ProblemsProps) {
         {countOf(lines.length, 'row')}
         {group === undefined ? '' : ' with this reason'}, {formatNumber(corrected)} corrected
       </p>
-      <ul className="records">
+      {chosen?.column && !canContinue && (
+        <WrongValues upload={upload} column={chosen.column} rows={rowsOf(lines)} />
+      )}
+      <ul className="records failed-rows">
         {shown.map((line) => {
           const row = failed.get(line);
           return row && <RowEditor key={line} row={row} upload={upload} isFrozen={canContinue} />;
@@ -181,6 +187,7 @@ interface CellProps {
 function Cell({ label, value, problem, isFrozen, onCorrect }: CellProps) {
   const id = useId();
   const [typed, setTyped] = useState(value);
+  useEffect(() => setTyped(value), [value]);
   const apply = () => {
     if (typed !== value) onCorrect(typed);
   };

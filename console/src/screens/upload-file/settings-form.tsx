@@ -4,7 +4,7 @@ import { schemas } from '../../../../client/src/generated/schemas.ts';
 import { typeName } from '../../format/format.ts';
 import { Filters, SelectFilter, TextFilter } from '../../parts/filters.tsx';
 import { Table } from '../../parts/table.tsx';
-import { complaintsAbout, type DescribedFile, type Settings } from './describe-file.ts';
+import { complaintsAbout, type DescribedFile, type Settings } from './rows/describe-file.ts';
 
 interface SettingsFormProps {
   readonly described: DescribedFile;
@@ -30,9 +30,14 @@ export function SettingsForm(props: SettingsFormProps) {
       <h2>What it holds</h2>
       <form onSubmit={submit} className="form-wide">
         <Filters>
-          <TypeField value={settings?.type} suggested={described.suggestedType} onChange={onType} />
+          <TypeField value={settings?.type} onChange={onType} />
           {settings && <ValueFields described={described} settings={settings} onChange={onChange} />}
         </Filters>
+        {settings && settings.type === described.suggestedType && (
+          <p className="hint">
+            The name of the file or its columns suggest {typeName(settings.type).toLowerCase()}.
+          </p>
+        )}
         {described.detectedEncoding && (
           <p className="hint">
             The file is not UTF-8. It is read as {described.detectedEncoding}; choose another encoding if
@@ -67,11 +72,10 @@ export function SettingsForm(props: SettingsFormProps) {
 
 interface TypeFieldProps {
   readonly value: UploadType | undefined;
-  readonly suggested: UploadType | undefined;
   readonly onChange: (type: UploadType) => void;
 }
 
-function TypeField({ value, suggested, onChange }: TypeFieldProps) {
+function TypeField({ value, onChange }: TypeFieldProps) {
   return (
     <SelectFilter
       label="Type of the records"
@@ -80,7 +84,7 @@ function TypeField({ value, suggested, onChange }: TypeFieldProps) {
       onChange={(type) => type && onChange(type as UploadType)}
       choices={uploadTypes.map((type) => ({
         value: type,
-        text: type === suggested ? `${typeName(type)} (suggested)` : typeName(type),
+        text: typeName(type),
       }))}
     />
   );
@@ -101,7 +105,7 @@ function ValueFields({ described, settings, onChange }: ChangeProps) {
   return (
     <>
       <TextFilter
-        label="Form of dates, such as dd/MM/yyyy"
+        label="Dates, as in dd/MM/yyyy"
         value={dateFormat}
         onChange={(value) => onChange({ ...settings, dateFormat: value })}
       />
@@ -205,9 +209,15 @@ function FieldChoice({ column, field, fields, required, onChange }: FieldChoiceP
           </option>
         ))}
       </select>
-      {field !== '' && field !== column && <span className="hint">by its name</span>}
+      {field !== '' && !isSameName(field, column) && <span className="hint">similar name: check it</span>}
     </span>
   );
+}
+
+/** "Shop ID" and shop_id are the same; "Shop Nr" and shop_id are not. */
+function isSameName(field: string, column: string): boolean {
+  const letters = (name: string) => name.toLowerCase().replace(/[^\p{L}\p{N}]/gu, '');
+  return letters(field) === letters(column);
 }
 
 function FirstRows({ described: { header, firstRows, format } }: { readonly described: DescribedFile }) {

@@ -12,9 +12,9 @@ import { Page } from '../../parts/page.tsx';
 import { Terminal } from '../../parts/terminal.tsx';
 import { CheckedFile } from './checked-file.tsx';
 import { ChooseFile } from './choose-file.tsx';
-import { type DescribedFile, describeFile, type Settings, suggestSettings } from './describe-file.ts';
-import { FileUpload } from './file-upload.ts';
-import { inScreenWords } from './screen-words.ts';
+import { type DescribedFile, describeFile, type Settings, suggestSettings } from './rows/describe-file.ts';
+import { FileUpload } from './rows/file-upload.ts';
+import { inScreenWords } from './rows/screen-words.ts';
 import { SettingsForm } from './settings-form.tsx';
 
 export function UploadFileScreen() {

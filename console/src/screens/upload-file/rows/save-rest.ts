@@ -1,4 +1,4 @@
-import { FailedCsv, reasonOf } from '../../../../client/src/parsing/text/failed-csv.ts';
+import { FailedCsv, reasonOf } from '../../../../../client/src/parsing/text/failed-csv.ts';
 import type { Row, RowChecker } from './row-checker.ts';
 
 /** The failed rows as a CSV, with their corrections and reasons, ready to be corrected and uploaded again. */

@@ -1,10 +1,10 @@
-import type { UploadType } from '../../../../client/src/generated/resources.ts';
-import { FileError } from '../../../../client/src/parsing/file-error.ts';
-import { type FileFormat, formatOfName } from '../../../../client/src/parsing/file-name.ts';
-import { openRecords } from '../../../../client/src/parsing/open-records.ts';
-import type { FileOptions, OpenedRecords } from '../../../../client/src/parsing/opened-file.ts';
-import { TextBytes } from '../../../../client/src/parsing/text/text-bytes.ts';
-import { decodePieces } from '../../../../client/src/parsing/text/text-source.ts';
+import type { UploadType } from '../../../../../client/src/generated/resources.ts';
+import { FileError } from '../../../../../client/src/parsing/file-error.ts';
+import { type FileFormat, formatOfName } from '../../../../../client/src/parsing/file-name.ts';
+import { openRecords } from '../../../../../client/src/parsing/open-records.ts';
+import type { FileOptions, OpenedRecords } from '../../../../../client/src/parsing/opened-file.ts';
+import { TextBytes } from '../../../../../client/src/parsing/text/text-bytes.ts';
+import { decodePieces } from '../../../../../client/src/parsing/text/text-source.ts';
 
 export interface OpenedBlob extends OpenedRecords {
   /** How much of the file has been read, for progress. */

@@ -1,9 +1,9 @@
-import { Connection } from '../../../../client/src/connection.ts';
-import { resources } from '../../../../client/src/generated/resources.ts';
-import { FileError } from '../../../../client/src/parsing/file-error.ts';
-import { IdSet } from '../../../../client/src/uploading/id-set.ts';
-import { addCounts, type Counts, noCounts } from '../../../../client/src/uploading/send-cuts.ts';
-import { apiBase } from '../../api/request.ts';
+import { Connection } from '../../../../../client/src/connection.ts';
+import { resources } from '../../../../../client/src/generated/resources.ts';
+import { FileError } from '../../../../../client/src/parsing/file-error.ts';
+import { IdSet } from '../../../../../client/src/uploading/id-set.ts';
+import { addCounts, type Counts, noCounts } from '../../../../../client/src/uploading/send-cuts.ts';
+import { apiBase } from '../../../api/request.ts';
 import type { DescribedFile, Settings } from './describe-file.ts';
 import { FailedRows } from './failed-rows.ts';
 import { openBlob } from './open-blob.ts';
@@ -167,8 +167,24 @@ export class FileUpload {
 
   /** Corrects a cell, or the whole text of a row whose cells are unknown. */
   correct(line: number, column: string | null, text: string): void {
+    if (this.#stop || this.#interrupted) return;
+    this.#correct(line, column, text);
+    this.#show({ corrected: this.#state.failed.corrected().length });
+  }
+
+  /** Corrects the same wrong value in every row that was kept. */
+  correctEvery(column: string, from: string, to: string): void {
+    if (this.#stop || this.#interrupted) return;
+    const at = this.checker.header.indexOf(column);
+    for (const { line, cells, problems } of this.#state.failed.rows())
+      if (cells?.[at] === from && problems.some((problem) => problem.column === column))
+        this.#correct(line, column, to);
+    this.#show({ corrected: this.#state.failed.corrected().length });
+  }
+
+  #correct(line: number, column: string | null, text: string): void {
     const row = this.#state.failed.get(line);
-    if (row === undefined || this.#stop || this.#interrupted) return;
+    if (row === undefined) return;
     const at = this.checker.header.indexOf(column ?? '');
     const corrected =
       row.cells === undefined || at < 0
@@ -176,7 +192,6 @@ export class FileUpload {
         : this.checker.ofCells(line, row.cells.with(at, text));
     this.#corrections.set(line, corrected);
     this.#state.failed.correct(corrected);
-    this.#show({ corrected: this.#state.failed.corrected().length });
   }
 
   async #send(step: Interrupted): Promise<void> {

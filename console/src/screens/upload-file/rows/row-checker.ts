@@ -1,10 +1,10 @@
-import type { UploadType } from '../../../../client/src/generated/resources.ts';
-import { schemas } from '../../../../client/src/generated/schemas.ts';
-import { convertRow, planColumns } from '../../../../client/src/parsing/columns/plan-columns.ts';
-import type { FileFormat } from '../../../../client/src/parsing/file-name.ts';
-import type { FileFailure, FileRecord } from '../../../../client/src/parsing/opened-file.ts';
-import { CsvParser } from '../../../../client/src/parsing/text/csv-parser.ts';
-import { checkerOf } from '../../../../client/src/parsing/values/check-record.ts';
+import type { UploadType } from '../../../../../client/src/generated/resources.ts';
+import { schemas } from '../../../../../client/src/generated/schemas.ts';
+import { convertRow, planColumns } from '../../../../../client/src/parsing/columns/plan-columns.ts';
+import type { FileFormat } from '../../../../../client/src/parsing/file-name.ts';
+import type { FileFailure, FileRecord } from '../../../../../client/src/parsing/opened-file.ts';
+import { CsvParser } from '../../../../../client/src/parsing/text/csv-parser.ts';
+import { checkerOf } from '../../../../../client/src/parsing/values/check-record.ts';
 import { type DescribedFile, type Settings, textOf } from './describe-file.ts';
 import { inScreenWords } from './screen-words.ts';
 

@@ -9,14 +9,14 @@ const words: readonly (readonly [RegExp, string])[] = [
   ],
   [
     /add --date-format, such as --date-format dd\/MM\/yyyy, if the file has another form/,
-    'name the form of dates above, such as dd/MM/yyyy, if the file has another',
+    'name the form of dates, such as dd/MM/yyyy, if the file has another',
   ],
-  [/, as --date-format says,/, ', the form of dates above,'],
-  [/check it, or --date-format/, 'check it, or the form of dates above'],
+  [/, as --date-format says,/, ', the form of dates that was named,'],
+  [/check it, or --date-format/, 'check it, or the form of dates'],
   [/; if the export has none, derive them with --id-from/, '; if the file has none, make ids from columns'],
   [/, but the id is derived from it \(--id-from\)/, ', but the id is made from it'],
   [/, or derive it with --id-from if the export has no UUIDs/, ', or make ids from columns'],
-  [/; name its column with --map 'column=[^']*'/, '; choose its column above'],
+  [/; name its column with --map 'column=[^']*'/, '; choose its column'],
   [/; leave one out with --map '[^']*'/, '; leave one of them out'],
   [/--id-from names/, 'Ids are to be made from'],
   [

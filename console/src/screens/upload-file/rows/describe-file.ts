@@ -1,11 +1,11 @@
-import { resources, type UploadType } from '../../../../client/src/generated/resources.ts';
-import { schemas } from '../../../../client/src/generated/schemas.ts';
-import { planColumns } from '../../../../client/src/parsing/columns/plan-columns.ts';
-import { suggestColumns, suggestType } from '../../../../client/src/parsing/columns/suggest-columns.ts';
-import { FileError } from '../../../../client/src/parsing/file-error.ts';
-import type { FileFormat } from '../../../../client/src/parsing/file-name.ts';
-import type { FileOptions, FileRecord } from '../../../../client/src/parsing/opened-file.ts';
-import { formats } from '../../../../client/src/parsing/values/formats.ts';
+import { resources, type UploadType } from '../../../../../client/src/generated/resources.ts';
+import { schemas } from '../../../../../client/src/generated/schemas.ts';
+import { planColumns } from '../../../../../client/src/parsing/columns/plan-columns.ts';
+import { suggestColumns, suggestType } from '../../../../../client/src/parsing/columns/suggest-columns.ts';
+import { FileError } from '../../../../../client/src/parsing/file-error.ts';
+import type { FileFormat } from '../../../../../client/src/parsing/file-name.ts';
+import type { FileOptions, FileRecord } from '../../../../../client/src/parsing/opened-file.ts';
+import { formats } from '../../../../../client/src/parsing/values/formats.ts';
 import { openBlob } from './open-blob.ts';
 import { inScreenWords } from './screen-words.ts';
 
@@ -86,7 +86,7 @@ export function complaintsAbout({ header, format }: DescribedFile, settings: Set
     const fields = header.map((member) => map[member]);
     return schemas[type].required
       .filter((field) => !fields.includes(field))
-      .map((field) => `No member is ${field}, which every record of ${type} needs. Choose it above.`);
+      .map((field) => `no member is ${field}, which every record of ${type} needs; choose it`);
   }
   try {
     planColumns(type, header, settings);

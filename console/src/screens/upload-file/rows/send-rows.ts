@@ -1,8 +1,8 @@
-import type { Connection } from '../../../../client/src/connection.ts';
-import type { UploadType } from '../../../../client/src/generated/resources.ts';
-import { FileError } from '../../../../client/src/parsing/file-error.ts';
-import { type Cut, RequestCutter } from '../../../../client/src/uploading/request-cutter.ts';
-import { type Outcome, sendCuts } from '../../../../client/src/uploading/send-cuts.ts';
+import type { Connection } from '../../../../../client/src/connection.ts';
+import type { UploadType } from '../../../../../client/src/generated/resources.ts';
+import { FileError } from '../../../../../client/src/parsing/file-error.ts';
+import { type Cut, RequestCutter } from '../../../../../client/src/uploading/request-cutter.ts';
+import { type Outcome, sendCuts } from '../../../../../client/src/uploading/send-cuts.ts';
 import type { Row } from './row-checker.ts';
 
 /** As in the command: requests under way have to fit in memory, and an interrupted upload sends them again. */
