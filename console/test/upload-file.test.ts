@@ -53,8 +53,8 @@ it('columns, separator and encoding of a CSV are found, also if it is compressed
 
 it('a file that cannot be read here says what to do', async () => {
   await expect(described('shops.csv', '')).rejects.toThrow('The file is empty.');
-  await expect(described('shops.csv', 'PK\u0003\u0004')).rejects.toThrow('Save the sheet as CSV');
-  await expect(described('shops.parquet', 'PAR1')).rejects.toThrow('intake command');
+  await expect(described('shops.csv', 'PK\u0003\u0004')).rejects.toThrow('Unpack it');
+  await expect(described('shops.parquet', 'PAR1')).rejects.toThrow('cannot be read as Parquet');
 });
 
 it('a corrected cell is checked as the command checks it', async () => {

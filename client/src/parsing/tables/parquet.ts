@@ -1,4 +1,4 @@
-import { type FileMetaData, parquetMetadataAsync, parquetSchema } from 'hyparquet';
+import { type FileMetaData, parquetMetadataAsync, parquetSchema, type SchemaTree } from 'hyparquet';
 import type { UploadType } from '../../generated/resources.ts';
 import { type ColumnPlan, convertRow, keysOf, planColumns } from '../columns/plan-columns.ts';
 import { FileError } from '../file-error.ts';
@@ -49,9 +49,13 @@ function planParquet(
   const { children } = parquetSchema(metadata);
   const plan = planColumns(type, header, options);
   const ofNumbers = planColumns(type, header, { ...options, decimalComma: false, thousands: false });
+  const isSingle = (child: SchemaTree | undefined): child is SchemaTree =>
+    child?.children.length === 0 && child.element.repetition_type !== 'REPEATED';
+  if (options.isPreview)
+    return { ...plan, columns: plan.columns.filter(({ index }) => isSingle(children[index])) };
   const columns = plan.columns.map((column, at) => {
     const child = children[column.index];
-    if (child === undefined || child.children.length > 0 || child.element.repetition_type === 'REPEATED')
+    if (!isSingle(child))
       throw new FileError(
         `column "${column.column}" is a list or a struct, but ${column.field} is a single value; write it as a plain column`,
       );

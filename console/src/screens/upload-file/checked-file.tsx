@@ -121,7 +121,7 @@ function Outcome({ state }: { readonly state: UploadState }) {
       )}
       {!hasUploaded && repeatedIds > 0 && (
         <p className="notice">
-          {countOf(repeatedIds, 'row has', 'rows have')} an id that an earlier row has, the first in line{' '}
+          {countOf(repeatedIds, 'row has', 'rows have')} an id that an earlier row has, the first is number{' '}
           {firstRepeated}. The last row with an id replaces the others; check that the right column is the id.
         </p>
       )}

@@ -31,13 +31,15 @@ export function ChooseFile({ chosen, problem, onChoose }: ChooseFileProps) {
       >
         <span className="drop-zone-text">{chosen ?? 'Choose a file, or drop one here'}</span>
         <span className="hint" id={`${id}-hint`}>
-          {chosen === undefined ? 'CSV, NDJSON or JSON, also compressed with gzip' : 'Choose another file'}
+          {chosen === undefined
+            ? 'CSV, NDJSON or JSON, also compressed with gzip; Excel (.xlsx) or Parquet'
+            : 'Choose another file'}
         </span>
         <input
           type="file"
           className="visually-hidden"
           aria-label="File to upload"
-          accept=".csv,.tsv,.ndjson,.jsonl,.json,.gz,text/csv"
+          accept=".csv,.tsv,.ndjson,.jsonl,.json,.gz,.xlsx,.parquet,text/csv"
           aria-describedby={problem === undefined ? `${id}-hint` : `${id}-problem`}
           aria-invalid={problem !== undefined}
           onChange={({ target }) => {

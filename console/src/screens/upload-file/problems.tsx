@@ -42,7 +42,12 @@ export function Problems({ upload, state }: ProblemsProps) {
           here; for more, correct the file itself.
         </p>
       )}
-      <Groups groups={failed.groups()} chosen={group} onChoose={choose} />
+      <Groups
+        place={upload.checker.place.toLowerCase()}
+        groups={failed.groups()}
+        chosen={group}
+        onChoose={choose}
+      />
       <p className="muted" role="status">
         {countOf(lines.length, 'row')}
         {group === undefined ? '' : ' with this reason'}, {formatNumber(corrected)} corrected
@@ -62,12 +67,13 @@ export function Problems({ upload, state }: ProblemsProps) {
 }
 
 interface GroupsProps {
+  readonly place: string;
   readonly groups: readonly Group[];
   readonly chosen: string | undefined;
   readonly onChoose: (key: string | undefined) => void;
 }
 
-function Groups({ groups, chosen, onChoose }: GroupsProps) {
+function Groups({ place, groups, chosen, onChoose }: GroupsProps) {
   return (
     <ul className="reasons" aria-label="Reasons">
       {groups.slice(0, groupsShown).map(({ key, column, count, message, firstLine }) => (
@@ -82,7 +88,7 @@ function Groups({ groups, chosen, onChoose }: GroupsProps) {
               <code>{column ?? 'row'}</code> {message}
             </span>
             <span className="hint">
-              {countOf(count, 'row')}, first in line {formatNumber(firstLine)}
+              {countOf(count, 'row')}, first in {place} {formatNumber(firstLine)}
             </span>
           </button>
         </li>
@@ -118,7 +124,9 @@ function RowEditor({ row, upload, isFrozen }: RowEditorProps) {
   return (
     <li>
       <div className="record-head">
-        <h3>Line {formatNumber(line)}</h3>
+        <h3>
+          {checker.place} {formatNumber(line)}
+        </h3>
         {problems.length === 0 && <Badge tone="good">Corrected</Badge>}
       </div>
       {cells === undefined && text !== undefined && (

@@ -4,7 +4,13 @@ import { schemas } from '../../../../client/src/generated/schemas.ts';
 import { typeName } from '../../format/format.ts';
 import { Filters, SelectFilter, TextFilter } from '../../parts/filters.tsx';
 import { Table } from '../../parts/table.tsx';
-import { complaintsAbout, type DescribedFile, type Settings } from './rows/describe-file.ts';
+import {
+  complaintsAbout,
+  type DescribedFile,
+  isJson,
+  placeName,
+  type Settings,
+} from './rows/describe-file.ts';
 
 interface SettingsFormProps {
   readonly described: DescribedFile;
@@ -101,7 +107,8 @@ interface ChangeProps {
 /** The same options as those of the command. JSON has numbers of its own, so they need none. */
 function ValueFields({ described, settings, onChange }: ChangeProps) {
   const { dateFormat, decimalComma, thousands, encoding, idFrom } = settings;
-  const isCsv = described.format === 'csv';
+  const hasColumns = !isJson(described.format);
+  const isText = described.format !== 'xlsx' && described.format !== 'parquet';
   return (
     <>
       <TextFilter
@@ -109,7 +116,7 @@ function ValueFields({ described, settings, onChange }: ChangeProps) {
         value={dateFormat}
         onChange={(value) => onChange({ ...settings, dateFormat: value })}
       />
-      {isCsv && (
+      {hasColumns && (
         <SelectFilter
           label="Numbers are written"
           value={decimalComma ? 'comma' : thousands ? 'thousands' : undefined}
@@ -127,14 +134,16 @@ function ValueFields({ described, settings, onChange }: ChangeProps) {
           ]}
         />
       )}
-      <SelectFilter
-        label="Encoding"
-        value={encoding}
-        any="Detected"
-        onChange={(value) => onChange({ ...settings, encoding: value })}
-        choices={encodings.map((value) => ({ value, text: value }))}
-      />
-      {isCsv && (
+      {isText && (
+        <SelectFilter
+          label="Encoding"
+          value={encoding}
+          any="Detected"
+          onChange={(value) => onChange({ ...settings, encoding: value })}
+          choices={encodings.map((value) => ({ value, text: value }))}
+        />
+      )}
+      {hasColumns && (
         <TextFilter
           label="Make ids from columns"
           value={idFrom?.join(', ')}
@@ -158,7 +167,7 @@ function Columns({ described, settings, onChange }: ChangeProps) {
       caption="Columns"
       columns={[
         {
-          title: described.format === 'csv' ? 'Column' : 'Member',
+          title: isJson(described.format) ? 'Member' : 'Column',
           cell: ({ column }) => <code>{column}</code>,
         },
         {
@@ -228,7 +237,7 @@ function FirstRows({ described: { header, firstRows, format } }: { readonly desc
         caption="First rows of the file"
         wide
         columns={[
-          { title: format === 'csv' || format === 'ndjson' ? 'Line' : 'Record', cell: ({ line }) => line },
+          { title: placeName(format), cell: ({ line }) => line },
           ...header.map((title, at) => ({
             title,
             cell: ({ cells }: (typeof firstRows)[number]) => cells[at] ?? '',

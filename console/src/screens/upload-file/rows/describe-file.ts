@@ -16,7 +16,7 @@ const recordsSampled = 100;
 export interface DescribedFile {
   readonly file: File;
   readonly format: FileFormat;
-  /** The columns of a CSV, or the members of the first JSON objects. */
+  /** The columns, or the members of the first JSON objects. */
   readonly header: readonly string[];
   readonly separator: string | undefined;
   readonly firstRows: readonly { readonly line: number; readonly cells: readonly string[] }[];
@@ -26,8 +26,8 @@ export interface DescribedFile {
 
 /** Reads only the beginning of the file. */
 export async function describeFile(file: File, encoding: string | undefined): Promise<DescribedFile> {
-  // Any type will do, because only the header is read.
-  const opened = await openBlob(file, 'shops', { isHeaderOnly: true, encoding });
+  // Any type will do, because the cells are read as they are.
+  const opened = await openBlob(file, 'shops', { isPreview: true, encoding });
   const records: FileRecord[] = [];
   try {
     let read = 0;
@@ -57,6 +57,17 @@ export async function describeFile(file: File, encoding: string | undefined): Pr
   };
 }
 
+/** JSON names its values itself, and has no header. */
+export function isJson(format: FileFormat): boolean {
+  return format === 'json' || format === 'ndjson';
+}
+
+/** What the number of a record counts. */
+export function placeName(format: FileFormat): 'Line' | 'Row' | 'Record' {
+  if (format === 'csv' || format === 'ndjson') return 'Line';
+  return format === 'xlsx' ? 'Row' : 'Record';
+}
+
 /** A value of JSON as the text of a cell. */
 export function textOf(value: unknown): string {
   if (value === undefined || value === null) return '';
@@ -75,14 +86,14 @@ export function suggestSettings({ header, firstRows, format }: DescribedFile, ty
   const map = suggestColumns(type, header);
   const idColumn = header.find((column) => map[column] === resources[type].idField);
   const firstId = idColumn && firstRows[0]?.cells[header.indexOf(idColumn)]?.trim();
-  const derives = format === 'csv' && firstId && !formats.uuid.test(firstId);
+  const derives = !isJson(format) && firstId && !formats.uuid.test(firstId);
   return { type, map, idFrom: derives ? [idColumn] : undefined };
 }
 
 /** What is wrong with the settings, in the words of the screen. */
 export function complaintsAbout({ header, format }: DescribedFile, settings: Settings): readonly string[] {
   const { type, map } = settings;
-  if (format !== 'csv') {
+  if (isJson(format)) {
     const fields = header.map((member) => map[member]);
     return schemas[type].required
       .filter((field) => !fields.includes(field))

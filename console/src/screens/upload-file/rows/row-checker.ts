@@ -5,7 +5,7 @@ import type { FileFormat } from '../../../../../client/src/parsing/file-name.ts'
 import type { FileFailure, FileRecord } from '../../../../../client/src/parsing/opened-file.ts';
 import { CsvParser } from '../../../../../client/src/parsing/text/csv-parser.ts';
 import { checkerOf } from '../../../../../client/src/parsing/values/check-record.ts';
-import { type DescribedFile, type Settings, textOf } from './describe-file.ts';
+import { type DescribedFile, placeName, type Settings, textOf } from './describe-file.ts';
 import { inScreenWords } from './screen-words.ts';
 
 export interface RowProblem {
@@ -28,9 +28,11 @@ export interface Row {
 /** Checks rows as the command does, those of the file and those that were corrected on the screen. */
 export class RowChecker {
   readonly type: UploadType;
-  /** The columns that can be corrected: those of a CSV, or the fields of a JSON record. */
+  /** The columns that can be corrected: those of a CSV, or the fields of a record from another format. */
   readonly header: readonly string[];
   readonly separator: string;
+  /** What the number of a row counts. */
+  readonly place: ReturnType<typeof placeName>;
   readonly #format: FileFormat;
   readonly #map: Settings['map'];
   readonly #plan: ReturnType<typeof planColumns>;
@@ -41,6 +43,7 @@ export class RowChecker {
     const { type, dateFormat } = settings;
     this.type = type;
     this.#format = format;
+    this.place = placeName(format);
     this.#map = settings.map;
     this.header = format === 'csv' ? header : Object.keys(schemas[type].properties);
     this.separator = separator ?? ',';
@@ -146,7 +149,7 @@ export class RowChecker {
     return { column: this.columnOf(field), code, message: inScreenWords(message) };
   }
 
-  /** The fields of a JSON record as cells; before or after its members were renamed. */
+  /** The fields of a record as cells; before or after its members were renamed. */
   #cellsOf(record: Readonly<Record<string, unknown>>): readonly string[] {
     const memberOf = (field: string) => Object.keys(this.#map).find((member) => this.#map[member] === field);
     return this.header.map((field) => textOf(record[field] ?? record[memberOf(field) ?? field]));

@@ -14,7 +14,7 @@ export function restOf({ header, separator }: RowChecker, rows: readonly Row[]):
 
 /** shops.csv.gz becomes shops.failed.csv. */
 export function restName(fileName: string): string {
-  return `${fileName.replace(/\.(gz|zst)$/i, '').replace(/\.(csv|tsv|ndjson|jsonl|json)$/i, '')}.failed.csv`;
+  return `${fileName.replace(/\.(gz|zst)$/i, '').replace(/\.(csv|tsv|ndjson|jsonl|json|xlsx|parquet)$/i, '')}.failed.csv`;
 }
 
 export function saveRest(fileName: string, checker: RowChecker, rows: readonly Row[]): void {

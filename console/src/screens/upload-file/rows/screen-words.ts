@@ -3,6 +3,8 @@
  * the screen; the order matters, because later patterns match parts of earlier ones.
  */
 const words: readonly (readonly [RegExp, string])[] = [
+  [/^it /, 'The file '],
+  [/^its /, 'Its '],
   [
     /add --thousands if it is written 1,234\.5, or --decimal-comma if it is written 1234,5/,
     'choose how numbers are written if it is 1,234.5 or 1234,5',
