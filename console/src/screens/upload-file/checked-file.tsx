@@ -1,5 +1,5 @@
 import { useQueryClient } from '@tanstack/react-query';
-import { Link } from '@tanstack/react-router';
+import { Link, useBlocker } from '@tanstack/react-router';
 import { useEffect, useId, useSyncExternalStore } from 'react';
 import { IntakeError } from '../../../../client/src/errors.ts';
 import { FileError } from '../../../../client/src/parsing/file-error.ts';
@@ -23,7 +23,7 @@ interface CheckedFileProps {
 export function CheckedFile({ upload, fileName, onChangeSettings }: CheckedFileProps) {
   const state = useSyncExternalStore(upload.subscribe, upload.state);
   const { progress, failed, error } = state;
-  useWarnBeforeLeaving(progress !== undefined && progress.step !== 'check');
+  useAskBeforeLeaving(state.canContinue || (progress !== undefined && progress.step !== 'check'));
   useForgetAfterUpload(state);
   return (
     <>
@@ -116,7 +116,8 @@ function Outcome({ state }: { readonly state: UploadState }) {
       {hasUploaded && counts.failed > 0 && (
         <p className="hint">
           Records that the service did not take are kept as <Link to="/rejections">rejections</Link>. One
-          leaves when its corrected record is stored.
+          leaves when its corrected record is stored. If only a reference was missing, upload that first and
+          replay them there.
         </p>
       )}
       {!hasUploaded && repeatedIds > 0 && (
@@ -230,14 +231,13 @@ function Actions({ upload, state, onChangeSettings }: ActionsProps) {
   );
 }
 
-/** A page that is closed stops the upload, and only this page knows how far it is. */
-function useWarnBeforeLeaving(isUploading: boolean): void {
-  useEffect(() => {
-    if (!isUploading) return;
-    const warn = (event: BeforeUnloadEvent) => event.preventDefault();
-    addEventListener('beforeunload', warn);
-    return () => removeEventListener('beforeunload', warn);
-  }, [isUploading]);
+/** Leaving stops the upload, and only this screen knows how far it is. */
+function useAskBeforeLeaving(isUploading: boolean): void {
+  useBlocker({
+    disabled: !isUploading,
+    enableBeforeUnload: isUploading,
+    shouldBlockFn: () => !confirm('The upload stops when you leave this screen. Leave it?'),
+  });
 }
 
 /** Other screens show what is stored, so what they read before is out of date. */

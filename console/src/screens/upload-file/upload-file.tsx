@@ -68,7 +68,10 @@ function UploadFile({ permitted }: { readonly permitted: readonly UploadType[] }
       <ChooseFile
         chosen={described && `${described.file.name}, ${formatBytes(described.file.size)}`}
         problem={problem}
-        onChoose={(file) => read(file)}
+        onChoose={(file) => {
+          if (upload?.state().progress) setProblem('Stop what is running first, or wait for its end.');
+          else read(file);
+        }}
       />
       {described && !upload && (
         <SettingsForm

@@ -40,7 +40,7 @@ export class FailedRows {
   }
 
   add(row: Row): void {
-    if (this.#kept.size < rowsKeptMax || this.#kept.has(row.line)) this.#kept.set(row.line, row);
+    if (this.#kept.size < rowsKeptMax || this.#kept.has(row.line)) this.#kept.set(row.line, copyOf(row));
     this.#count++;
     for (const problem of row.problems) {
       const key = keyOf(problem);
@@ -75,6 +75,11 @@ export class FailedRows {
   groups(): Group[] {
     return [...this.#groups.values()].sort((one, other) => other.count - one.count);
   }
+}
+
+/** A cell is a part of the text that it was cut from, so that one cell would keep 64 KiB of the file in memory. */
+function copyOf(row: Row): Row {
+  return JSON.parse(JSON.stringify(row));
 }
 
 export function keyOf({ column, code, message }: RowProblem): string {

@@ -6,6 +6,7 @@ import { addCounts, type Counts, noCounts } from '../../../../../client/src/uplo
 import { apiBase } from '../../../api/request.ts';
 import type { DescribedFile, Settings } from './describe-file.ts';
 import { FailedRows } from './failed-rows.ts';
+import { nextTurn } from './next-turn.ts';
 import { openBlob } from './open-blob.ts';
 import { type Row, RowChecker } from './row-checker.ts';
 import { type Answered, sendRows } from './send-rows.ts';
@@ -287,6 +288,7 @@ export class FileUpload {
         if (failures.length > 0) rows.sort((one, other) => one.line - other.line);
         this.#share(step, opened.bytesRead() / file.size);
         yield rows;
+        await nextTurn();
       }
     } finally {
       await opened.close();
