@@ -231,7 +231,7 @@ function isSameName(field: string, column: string): boolean {
 
 function FirstRows({ described: { header, firstRows, format } }: { readonly described: DescribedFile }) {
   return (
-    <details className="terminal">
+    <details className="terminal" open>
       <summary>First rows</summary>
       <Table
         caption="First rows of the file"

@@ -56,7 +56,7 @@ function Replace({ value, count, column, onReplace }: ReplaceProps) {
   return (
     <form className="replace" onSubmit={submit}>
       <span className="cell-text">
-        {value === '' ? 'Empty cells' : <code>{value}</code>} in {countOf(count, 'row')}
+        Replace {value === '' ? 'empty cells' : <code>{value}</code>} in {countOf(count, 'row')} with
       </span>
       <input
         type="text"
