@@ -30,7 +30,7 @@ export function CheckedFile({ upload, fileName, onChangeSettings }: CheckedFileP
       <section className="card">
         <h2>{state.hasUploaded ? 'Upload' : 'Check'}</h2>
         {progress && <ProgressBar progress={progress} waiting={state.waiting} onStop={() => upload.stop()} />}
-        {!progress && <Outcome state={state} />}
+        {!progress && <Outcome state={state} place={upload.checker.place.toLowerCase()} />}
         {error !== undefined && <StepFailed error={error} />}
         {!progress && <Actions upload={upload} state={state} onChangeSettings={onChangeSettings} />}
       </section>
@@ -84,7 +84,7 @@ function ProgressBar({ progress: { step, share, rows }, waiting, onStop }: Progr
   );
 }
 
-function Outcome({ state }: { readonly state: UploadState }) {
+function Outcome({ state, place }: { readonly state: UploadState; readonly place: string }) {
   const { finished, counts, failed, hasUploaded, repeatedIds, firstRepeated } = state;
   return (
     <>
@@ -122,8 +122,9 @@ function Outcome({ state }: { readonly state: UploadState }) {
       )}
       {!hasUploaded && repeatedIds > 0 && (
         <p className="notice">
-          {countOf(repeatedIds, 'row has', 'rows have')} an id that an earlier row has, the first is number{' '}
-          {firstRepeated}. The last row with an id replaces the others; check that the right column is the id.
+          {countOf(repeatedIds, 'row has', 'rows have')} an id that an earlier row has, the first of them in{' '}
+          {place} {firstRepeated}. The last row with an id replaces the others; check that the right column is
+          the id.
         </p>
       )}
     </>

@@ -52,9 +52,9 @@ function UploadFile({ permitted }: { readonly permitted: readonly UploadType[] }
       // Another encoding may be another header.
       setSettings(type && { ...suggestSettings(found, type), ...(before && keptOptions(before)) });
     } catch (error) {
-      if (!(error instanceof FileError)) throw error;
       if (before === undefined) setDescribed(undefined);
-      setProblem(error.lines.map(inScreenWords).join(' '));
+      const lines = error instanceof FileError ? error.lines : [String(error)];
+      setProblem(lines.map(inScreenWords).join(' '));
     }
   };
   const check = (chosen: Settings) => {

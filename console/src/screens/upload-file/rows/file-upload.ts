@@ -1,5 +1,6 @@
 import { Connection } from '../../../../../client/src/connection.ts';
 import { resources } from '../../../../../client/src/generated/resources.ts';
+import { limits } from '../../../../../client/src/limits.ts';
 import { FileError } from '../../../../../client/src/parsing/file-error.ts';
 import { IdSet } from '../../../../../client/src/uploading/id-set.ts';
 import { addCounts, type Counts, noCounts } from '../../../../../client/src/uploading/send-cuts.ts';
@@ -33,6 +34,7 @@ interface Interrupted {
   readonly key: string;
   readonly done: number;
   readonly rows: readonly Row[];
+  readonly startedMs: number;
 }
 
 export interface UploadState {
@@ -139,27 +141,29 @@ export class FileUpload {
 
   /** Asks the service what it would do, including whether references exist. Nothing is stored. */
   dryRun(): Promise<void> {
-    return this.#send({ step: 'dry-run', key: newKey(), done: 0, rows: [] });
+    return this.#send(newStep('dry-run'));
   }
 
   /** Uploads every row that passes, with the corrections. */
   upload(): Promise<void> {
-    return this.#send({ step: 'upload', key: newKey(), done: 0, rows: [] });
+    return this.#send(newStep('upload'));
   }
 
   /** Uploads only the rows that failed before and were corrected since. */
   uploadCorrected(): Promise<void> {
-    return this.#send({
-      step: 'upload-corrected',
-      key: newKey(),
-      done: 0,
-      rows: this.#state.failed.corrected(),
-    });
+    return this.#send(newStep('upload-corrected', this.#state.failed.corrected()));
   }
 
   /** Continues a step that was interrupted. Requests whose answer was lost are answered as they were stored. */
   async continue(): Promise<void> {
-    if (this.#interrupted) await this.#send(this.#interrupted);
+    if (this.#interrupted === undefined) return;
+    // Interactions have no ids: once the service has forgotten the keys, it would store them again.
+    const isForgotten = Date.now() - this.#interrupted.startedMs > limits.keptForMs;
+    if (isForgotten && this.checker.type === 'interactions')
+      this.#show({
+        error: new Error('It was interrupted a day ago. Upload what is not stored as a new file.'),
+      });
+    else await this.#send(this.#interrupted);
   }
 
   stop(): void {
@@ -315,6 +319,10 @@ export class FileUpload {
 
 async function* chunked(rows: readonly Row[]): AsyncGenerator<readonly Row[]> {
   yield rows;
+}
+
+function newStep(step: Step, rows: readonly Row[] = []): Interrupted {
+  return { step, key: newKey(), done: 0, rows, startedMs: Date.now() };
 }
 
 /** Not `crypto.randomUUID`, which browsers offer only over HTTPS and on the machine itself. */
