@@ -1,11 +1,17 @@
+import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vite';
 import { themeFirst } from './scripts/theme-first.ts';
 
 const base = '/console/';
+const unzip = './src/screens/upload-file/tables/unzip.ts';
 
 export default defineConfig({
   base,
   plugins: [themeFirst(base)],
+  resolve: {
+    // Spreadsheets are unpacked without workers: see the file.
+    alias: [{ find: /^fflate$/, replacement: fileURLToPath(new URL(unzip, import.meta.url)) }],
+  },
   logLevel: 'warn',
   build: {
     target: ['chrome123', 'firefox128', 'safari17.5'],

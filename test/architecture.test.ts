@@ -249,3 +249,16 @@ it('the client library imports no package, nothing of Node, and nothing of the c
   expect(seen).not.toContain('client/src/generated/schemas.ts');
   expect(seen.size).toBeGreaterThan(10);
 });
+
+it('what parses files, and everything that the console uses, imports nothing of Node', () => {
+  const seen = new Map<string, string>();
+  const visit = (file: string, from: string) => {
+    if (seen.has(file)) return;
+    seen.set(file, from);
+    if (existsSync(resolve(root, file))) for (const target of importsOf(file)) visit(target, file);
+  };
+  const shown = globSync(['client/src/parsing/**/*.ts', 'console/src/**/*.{ts,tsx}'], { cwd: root });
+  for (const file of shown) visit(file, '');
+  expect([...seen].filter(([target]) => target.startsWith('node:'))).toEqual([]);
+  expect(shown.filter((file) => file.startsWith('client/src/parsing/')).length).toBeGreaterThan(15);
+});

@@ -10,8 +10,8 @@ import { beforeAll, beforeEach, expect, it, vi } from 'vitest';
 import { type SharedServer, sharedServer } from '../../test/support/built-server.ts';
 import { many, newShop } from '../../test/support/new-records.ts';
 import { Connection } from '../src/connection.ts';
-import { deriveId } from '../src/files/values/derived-id.ts';
 import { Intake, type Interaction } from '../src/index.ts';
+import { deriveId } from '../src/parsing/values/derived-id.ts';
 import { startHttpProxy } from './support/http-proxy.ts';
 import { type Place, runIntake, startIntake } from './support/run-intake.ts';
 

@@ -4,7 +4,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { beforeEach, expect, it, vi } from 'vitest';
-import { deriveId } from '../src/files/values/derived-id.ts';
+import { deriveId } from '../src/parsing/values/derived-id.ts';
 import { type Place, runIntake } from './support/run-intake.ts';
 
 /** What people stumble over before they reach a service. */

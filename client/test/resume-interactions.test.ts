@@ -8,8 +8,8 @@ import { Client } from 'pg';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type BuiltServer, startBuiltServer } from '../../test/support/built-server.ts';
 import { newShop } from '../../test/support/new-records.ts';
-import { deriveId } from '../src/files/values/derived-id.ts';
 import { Intake } from '../src/index.ts';
+import { deriveId } from '../src/parsing/values/derived-id.ts';
 import { runIntake, startIntake } from './support/run-intake.ts';
 
 /** By hand: INTERACTIONS=2000000 npx vitest run client/test/resume-interactions.test.ts */

@@ -50,6 +50,12 @@ const upload = createRoute({
   component: lazyRouteComponent(() => import('./screens/uploads/upload.tsx'), 'UploadScreen'),
 });
 
+const uploadFile = createRoute({
+  getParentRoute,
+  path: '/upload-file',
+  component: lazyRouteComponent(() => import('./screens/upload-file/upload-file.tsx'), 'UploadFileScreen'),
+});
+
 const rejections = createRoute({
   getParentRoute,
   path: '/rejections',
@@ -128,6 +134,7 @@ const screens = [
   overview,
   uploads,
   upload,
+  uploadFile,
   rejections,
   rejectionGroup,
   types,

@@ -1,5 +1,5 @@
-import { FileError } from '../files/file-error.ts';
 import { IntakeError } from '../index.ts';
+import { FileError } from '../parsing/file-error.ts';
 import { UsageError } from './options/command.ts';
 
 /** As many as the service lists. */

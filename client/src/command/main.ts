@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { setFlagsFromString } from 'node:v8';
-import { nearest } from '../files/columns/nearest.ts';
+import { nearest } from '../parsing/columns/nearest.ts';
 import { commands } from './commands.ts';
 import { explain } from './explain.ts';
 import { type Command, UsageError } from './options/command.ts';

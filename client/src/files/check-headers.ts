@@ -1,8 +1,8 @@
 import type { UploadType } from '../generated/resources.ts';
-import { nearest } from './columns/nearest.ts';
-import { FileError } from './file-error.ts';
+import { nearest } from '../parsing/columns/nearest.ts';
+import { FileError } from '../parsing/file-error.ts';
+import type { FileOptions, OpenedFile } from '../parsing/opened-file.ts';
 import type { Found } from './find-files.ts';
-import type { FileOptions, OpenedFile } from './reading/opened-file.ts';
 import { openFile } from './reading/read-file.ts';
 
 /**

@@ -1,7 +1,8 @@
 import { closeSync, fdatasyncSync, ftruncateSync, openSync, rmSync, statSync } from 'node:fs';
-import { reasonColumn } from './columns/plan-columns.ts';
-import { FileError } from './file-error.ts';
-import type { OpenedFile } from './reading/opened-file.ts';
+import { reasonColumn } from '../parsing/columns/plan-columns.ts';
+import { FileError } from '../parsing/file-error.ts';
+import type { OpenedFile } from '../parsing/opened-file.ts';
+import { FailedCsv } from '../parsing/text/failed-csv.ts';
 import { notWritten, writeWhole } from './write-whole.ts';
 
 export interface FailedRecord {
@@ -18,9 +19,7 @@ export interface FailedRecord {
  * from one. The reason is the last member or column, which is ignored when the file is read again.
  */
 export class FailedFile {
-  readonly #header: readonly string[];
-  readonly #separator: string;
-  readonly #reasonAt: number;
+  readonly #lines: FailedCsv;
   readonly #ndjson: Output;
   readonly #csv: Output | undefined;
 
@@ -29,21 +28,15 @@ export class FailedFile {
     // A dry run must not replace the files of a real upload.
     const path = (file.path === '-' ? file.type : file.path) + (isDryRun ? '.dry-run' : '');
     const { header = [], separator } = file;
-    this.#header = header;
-    this.#separator = separator ?? ',';
-    this.#reasonAt = header.indexOf(reasonColumn);
+    this.#lines = new FailedCsv(header, separator);
     this.#ndjson = new Output(`${path}.failed.ndjson`, '', written);
     if (separator !== undefined)
-      this.#csv = new Output(
-        `${path}.failed.csv`,
-        this.#csvLine([...this.#without(header), reasonColumn]),
-        written,
-      );
+      this.#csv = new Output(`${path}.failed.csv`, this.#lines.headerLine(), written);
   }
 
   add({ line, cells, record, reason }: FailedRecord): void {
     this.#ndjson.write(`${JSON.stringify({ ...objectOf(line, record), [reasonColumn]: reason })}\n`);
-    if (cells !== undefined) this.#csv?.write(this.#csvLine([...this.#without(cells), reason]));
+    if (cells !== undefined) this.#csv?.write(this.#lines.line(cells, reason));
   }
 
   /** Returns when everything added is on disk: the bytes of each file, none if nothing has failed. */
@@ -60,21 +53,6 @@ export class FailedFile {
     this.#ndjson.close();
     this.#csv?.close();
     return paths;
-  }
-
-  /** A file of failed records that failed again already has a reason. */
-  #without(cells: readonly string[]): readonly string[] {
-    // A row may end in empty cells without a column.
-    const padded = Array.from({ length: this.#header.length }, (_, at) => cells[at] ?? '');
-    padded.push(...cells.slice(this.#header.length).filter((cell) => cell !== ''));
-    return this.#reasonAt < 0 ? padded : padded.toSpliced(this.#reasonAt, 1);
-  }
-
-  #csvLine(cells: readonly string[]): string {
-    const quoted = cells.map((cell) =>
-      cell.includes(this.#separator) || /["\r\n]/.test(cell) ? `"${cell.replaceAll('"', '""')}"` : cell,
-    );
-    return `${quoted.join(this.#separator)}\n`;
   }
 }
 

@@ -1,60 +1,17 @@
 import { readdir, stat } from 'node:fs/promises';
 import { basename, join } from 'node:path';
-import { resources, type UploadType, uploadTypes } from '../generated/resources.ts';
-import { FileError, withPath } from './file-error.ts';
-
-export type FileFormat = 'csv' | 'ndjson' | 'json' | 'parquet' | 'xlsx';
-
-const formats = new Map<string, FileFormat>([
-  ['csv', 'csv'],
-  ['tsv', 'csv'],
-  ['ndjson', 'ndjson'],
-  ['jsonl', 'ndjson'],
-  ['json', 'json'],
-  ['parquet', 'parquet'],
-  ['xlsx', 'xlsx'],
-]);
+import { resources, type UploadType } from '../generated/resources.ts';
+import { FileError, withPath } from '../parsing/file-error.ts';
+import { type FileFormat, formatOfName, typeOfName } from '../parsing/file-name.ts';
 
 /** The format by the file's name, ignoring .gz or .zst. */
 export function formatOf(path: string): FileFormat | undefined {
-  const name = basename(path)
-    .toLowerCase()
-    .replace(/\.(gz|zst)$/, '');
-  return formats.get(name.slice(name.lastIndexOf('.') + 1));
+  return formatOfName(basename(path));
 }
 
-/**
- * The type by the file's name: transactions.csv, 02-transactions_2026.csv.gz, export_shop_categories.json and
- * shopCategory.csv all name one. The longest match wins, because shop-categories contains categories. The plural wins,
- * because shop-transactions has transactions in it.
- */
+/** The type by the file's name. */
 export function typeOf(path: string): UploadType {
-  const words = basename(path)
-    .replace(/([a-z])(?=[A-Z])|([a-zA-Z])(?=\d)|(\d)(?=[a-zA-Z])/g, '$&-')
-    .toLowerCase()
-    .replace(/[^a-z0-9]+/g, '-');
-  const named = namesIn(`-${words}-`, (type) => type);
-  const found = named.length > 0 ? named : namesIn(`-${words}-`, singularOf);
-  const [type] = found;
-  if (type !== undefined && found.length === 1) return type;
-  const what = type === undefined ? 'its name says no type' : `its name says ${found.join(' and ')}`;
-  throw new FileError(
-    `${what}; name the type with --type, or begin the name with one of ${uploadTypes.join(', ')}`,
-  );
-}
-
-/** The types that the words name, without those that are only a part of another. */
-function namesIn(words: string, nameOf: (type: UploadType) => string): UploadType[] {
-  const isNamed = (name: string) =>
-    words.includes(`-${name}-`) || words.includes(`-${name.replace('-', '')}-`);
-  const named = uploadTypes.filter((type) => isNamed(nameOf(type)));
-  return named.filter(
-    (type) => !named.some((other) => other !== type && nameOf(other).includes(nameOf(type))),
-  );
-}
-
-function singularOf(type: UploadType): string {
-  return type.replace(/(ch)es$|(.)ies$|s$/, (_, ch, before) => ch ?? (before ? `${before}y` : ''));
+  return typeOfName(basename(path));
 }
 
 export interface Found {

@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises';
 import { type UploadType, uploadTypes } from '../generated/resources.ts';
 import { schemas } from '../generated/schemas.ts';
-import { FileError, withPath } from './file-error.ts';
-import type { FileOptions } from './reading/opened-file.ts';
+import { FileError, withPath } from '../parsing/file-error.ts';
+import type { FileOptions } from '../parsing/opened-file.ts';
 
 /** What a mapping file can say. */
 export type MappedOptions = Omit<FileOptions, 'type' | 'skipRecords'>;

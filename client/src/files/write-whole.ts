@@ -1,5 +1,5 @@
 import { writeSync } from 'node:fs';
-import { FileError } from './file-error.ts';
+import { FileError } from '../parsing/file-error.ts';
 
 /** A file beside the uploaded one cannot be written, or not any further. */
 export class OutputError extends FileError {}

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import type { FileOptions } from '../../src/files/reading/opened-file.ts';
-import { dateReader } from '../../src/files/values/date-format.ts';
+import type { FileOptions } from '../../src/parsing/opened-file.ts';
+import { dateReader } from '../../src/parsing/values/date-format.ts';
 import { ids, makeFile, readAll } from './support.ts';
 
 /** A transaction of which one column is as said. */

@@ -3,8 +3,8 @@ import { describe, expect, it } from 'vitest';
 import { interaction, interactionExample } from '../../../src/registry/interaction.ts';
 import { resources } from '../../../src/registry/resources.ts';
 import { makeCheck } from '../../../src/registry/validate.ts';
-import { checkerOf } from '../../src/files/values/check-record.ts';
 import { type UploadType, uploadTypes } from '../../src/generated/resources.ts';
+import { checkerOf } from '../../src/parsing/values/check-record.ts';
 
 const described = {
   ...resources,

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { suggestField } from '../../src/files/columns/suggest-field.ts';
 import { parseMap, readMapping } from '../../src/files/mapping.ts';
 import { openFile } from '../../src/files/reading/read-file.ts';
+import { suggestField } from '../../src/parsing/columns/suggest-field.ts';
 import { ids, makeFile, readAll } from './support.ts';
 
 const row = `${ids.transaction},${ids.shop},GB,1,2`;

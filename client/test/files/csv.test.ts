@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { CsvParser } from '../../src/files/reading/csv-parser.ts';
+import { CsvParser } from '../../src/parsing/text/csv-parser.ts';
 import { ids, makeFile, readAll } from './support.ts';
 
 const bakery = { shop_id: ids.shop, name: 'Corner Bakery', region: 'GB' };

@@ -1,5 +1,8 @@
+import { hash } from 'node:crypto';
+import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { deriveId } from '../../src/files/values/derived-id.ts';
+import { deriveId } from '../../src/parsing/values/derived-id.ts';
+import { sha1Hex } from '../../src/parsing/values/sha1.ts';
 import { ids, makeFile, readAll } from './support.ts';
 
 describe('--id-from', () => {
@@ -88,4 +91,17 @@ describe('--id-from', () => {
       { line: 2, problems: [{ column: 'town,code', field: 'shop_id', code: 'required' }] },
     ]);
   });
+});
+
+it('the SHA-1 of any bytes and text is the same as in Node', () => {
+  fc.assert(
+    fc.property(
+      fc.uint8Array({ maxLength: 20 }),
+      fc.string({ unit: 'binary', maxLength: 2_000 }),
+      (prefix, text) => {
+        const expected = hash('sha1', Buffer.concat([prefix, Buffer.from(text)]), 'hex');
+        expect(sha1Hex(prefix, text)).toBe(expected);
+      },
+    ),
+  );
 });

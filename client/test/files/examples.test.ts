@@ -2,9 +2,9 @@ import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { findFiles } from '../../src/files/find-files.ts';
 import { readMapping } from '../../src/files/mapping.ts';
-import type { FileOptions } from '../../src/files/reading/opened-file.ts';
-import { checkerOf } from '../../src/files/values/check-record.ts';
 import { resources, resourceTypes } from '../../src/generated/resources.ts';
+import type { FileOptions } from '../../src/parsing/opened-file.ts';
+import { checkerOf } from '../../src/parsing/values/check-record.ts';
 import { readAll } from './support.ts';
 
 const folder = (name: string) => fileURLToPath(new URL(`../../../examples/${name}`, import.meta.url));

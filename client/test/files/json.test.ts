@@ -1,8 +1,8 @@
 import { spawnSync } from 'node:child_process';
 import { gzipSync, zstdCompressSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
-import { JsonScanner } from '../../src/files/reading/json-scanner.ts';
 import { openFile } from '../../src/files/reading/read-file.ts';
+import { JsonScanner } from '../../src/parsing/text/json-scanner.ts';
 import { ids, makeFile, readAll } from './support.ts';
 
 const shops = Array.from({ length: 3_000 }, (_, at) => ({

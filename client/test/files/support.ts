@@ -2,8 +2,8 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll } from 'vitest';
-import type { FileFailure, FileOptions, FileRecord } from '../../src/files/reading/opened-file.ts';
 import { openFile } from '../../src/files/reading/read-file.ts';
+import type { FileFailure, FileOptions, FileRecord } from '../../src/parsing/opened-file.ts';
 
 const folders: string[] = [];
 afterAll(() => {

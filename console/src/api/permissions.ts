@@ -1,7 +1,17 @@
+import { type UploadType, uploadTypes } from '../../../client/src/generated/resources.ts';
+
 /** Like the service: `data:write` covers every type, `data:write:shops` covers only that one. */
 export function permits(granted: readonly string[], needed: string): boolean {
   return granted.includes(needed) || (needed.startsWith('data:write:') && granted.includes('data:write'));
 }
+
+/** What uploading records of a type needs. */
+export function uploadPermission(type: UploadType): string {
+  return type === 'interactions' ? 'interactions:write' : `data:write:${type}`;
+}
+
+/** Each of them is enough to upload something. */
+export const uploadPermissions: readonly string[] = uploadTypes.map(uploadPermission);
 
 /** What each permission allows, in words. */
 export function describePermission(permission: string): string {

@@ -1,15 +1,19 @@
 import { Link, type LinkProps } from '@tanstack/react-router';
+import { uploadPermissions } from '../api/permissions.ts';
 import { usePermits } from './signed-in.tsx';
 
 interface Item {
   readonly to: NonNullable<LinkProps['to']>;
   readonly text: string;
   readonly permission?: string;
+  /** Permissions of which each is enough instead. */
+  readonly orAny?: readonly string[];
 }
 
 const items: readonly Item[] = [
   { to: '/', text: 'Overview', permission: 'data:read' },
   { to: '/uploads', text: 'Uploads', permission: 'data:read' },
+  { to: '/upload-file', text: 'Upload a file', permission: 'data:write', orAny: uploadPermissions },
   { to: '/rejections', text: 'Rejections', permission: 'data:read' },
   { to: '/data', text: 'Data', permission: 'data:read' },
   { to: '/interactions', text: 'Interactions', permission: 'interactions:read' },
@@ -23,7 +27,7 @@ export function Navigation({ onFollow }: { readonly onFollow?: () => void }) {
   return (
     <nav aria-label="Screens">
       <ul className="navigation">
-        {items.map(({ to, text, permission }) => (
+        {items.map(({ to, text, permission, orAny = [] }) => (
           <li key={text}>
             <Link
               to={to}
@@ -32,7 +36,7 @@ export function Navigation({ onFollow }: { readonly onFollow?: () => void }) {
               {...(onFollow ? { onClick: onFollow } : {})}
             >
               {text}
-              {permission !== undefined && !may(permission) && (
+              {permission !== undefined && !may(permission) && !orAny.some(may) && (
                 <span className="navigation-mark" title={`Needs the permission ${permission}`}>
                   no access
                 </span>

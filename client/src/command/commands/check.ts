@@ -1,10 +1,10 @@
 import { checkHeaders } from '../../files/check-headers.ts';
-import { FileError } from '../../files/file-error.ts';
 import { findFiles } from '../../files/find-files.ts';
-import type { OpenedFile } from '../../files/reading/opened-file.ts';
 import { openFile } from '../../files/reading/read-file.ts';
-import { checkerOf } from '../../files/values/check-record.ts';
 import { resources } from '../../generated/resources.ts';
+import { FileError } from '../../parsing/file-error.ts';
+import type { OpenedFile } from '../../parsing/opened-file.ts';
+import { checkerOf } from '../../parsing/values/check-record.ts';
 import { type Command, UsageError } from '../options/command.ts';
 import {
   fileOptions,

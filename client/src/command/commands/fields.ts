@@ -1,6 +1,6 @@
-import { rangeOf } from '../../files/values/check-record.ts';
 import { type UploadType, uploadTypes } from '../../generated/resources.ts';
 import { type FieldSchema, schemas } from '../../generated/schemas.ts';
+import { rangeOf } from '../../parsing/values/check-record.ts';
 import { type Command, UsageError } from '../options/command.ts';
 import { asType } from '../options/file-options.ts';
 import { printJson, printTable } from '../terminal/terminal.ts';

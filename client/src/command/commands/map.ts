@@ -1,13 +1,13 @@
 import { stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { suggestField } from '../../files/columns/suggest-field.ts';
-import { FileError } from '../../files/file-error.ts';
 import { findFiles } from '../../files/find-files.ts';
 import { openFile } from '../../files/reading/read-file.ts';
-import { formats } from '../../files/values/formats.ts';
 import { notWritten } from '../../files/write-whole.ts';
 import { resources, type UploadType } from '../../generated/resources.ts';
 import { schemas } from '../../generated/schemas.ts';
+import { suggestColumns } from '../../parsing/columns/suggest-columns.ts';
+import { FileError } from '../../parsing/file-error.ts';
+import { formats } from '../../parsing/values/formats.ts';
 import { type Command, textOf, UsageError } from '../options/command.ts';
 import { typeOf, warnSkipped } from '../options/file-options.ts';
 import { print } from '../terminal/terminal.ts';
@@ -64,13 +64,10 @@ async function mappedWith(
   const file = await openFile(path, { type, encoding, isHeaderOnly: true });
   const { header, idOf } = await sampleOf(file);
   const { columns } = mapped;
-  const isField = (name: string) => Object.hasOwn(schemas[type].properties, name);
-  const taken = new Set([...header.filter(isField), ...Object.values(columns)]);
-  for (const column of header.filter((each) => !Object.hasOwn(columns, each))) {
-    const field = isField(column) ? column : (suggestField(column, type, taken) ?? '');
-    taken.add(field);
-    columns[column] = field;
-    if (field !== resources[type].idField) continue;
+  const known = new Set(Object.keys(columns));
+  Object.assign(columns, suggestColumns(type, header, columns));
+  for (const column of header.filter((each) => !known.has(each))) {
+    if (columns[column] !== resources[type].idField) continue;
     const id = idOf(column);
     if (id !== undefined && !formats.uuid.test(id)) mapped.id_from = [column];
   }

@@ -1,13 +1,13 @@
 import { onFirstLimit } from '../../connection.ts';
 import { isRefusal } from '../../errors.ts';
 import { checkHeaders } from '../../files/check-headers.ts';
-import type { FileError } from '../../files/file-error.ts';
 import { type Found, findFiles } from '../../files/find-files.ts';
-import type { FileOptions, OpenedFile } from '../../files/reading/opened-file.ts';
 import { openFile } from '../../files/reading/read-file.ts';
 import { OutputError } from '../../files/write-whole.ts';
 import type { UploadType } from '../../generated/resources.ts';
 import { IntakeError } from '../../index.ts';
+import type { FileError } from '../../parsing/file-error.ts';
+import type { FileOptions, OpenedFile } from '../../parsing/opened-file.ts';
 import { explain } from '../explain.ts';
 import { type Command, UsageError, type Values } from '../options/command.ts';
 import {

@@ -1,8 +1,8 @@
 import type { ParseArgsOptionsConfig } from 'node:util';
 import type { Found } from '../../files/find-files.ts';
 import { parseMap, readMapping } from '../../files/mapping.ts';
-import type { FileOptions } from '../../files/reading/opened-file.ts';
 import { type UploadType, uploadTypes } from '../../generated/resources.ts';
+import type { FileOptions } from '../../parsing/opened-file.ts';
 import { say } from '../terminal/terminal.ts';
 import { textOf, textsOf, UsageError, type Values } from './command.ts';
 

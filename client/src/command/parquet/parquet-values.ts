@@ -1,4 +1,4 @@
-import { instantOf } from '../../files/values/formats.ts';
+import { instantOf } from '../../parsing/values/formats.ts';
 
 /** The values of a Parquet file's columns, from those in JSON. */
 

@@ -1,4 +1,4 @@
-import type { FileChunk, OpenedFile } from '../../files/reading/opened-file.ts';
+import type { FileChunk, OpenedFile } from '../../parsing/opened-file.ts';
 import { warn } from './terminal.ts';
 
 /** The chunks of a file. Says so when it turns out not to be UTF-8, because nothing proves which encoding it is. */

@@ -1,4 +1,4 @@
-import type { FileFailure, FileRecord, OpenedFile } from '../../files/reading/opened-file.ts';
+import type { FileFailure, FileRecord, OpenedFile } from '../../parsing/opened-file.ts';
 import type { ByteLines } from '../../uploading/byte-lines.ts';
 import type { Cut } from '../../uploading/request-cutter.ts';
 import type { Outcome } from '../../uploading/send-cuts.ts';

@@ -1,6 +1,6 @@
-import { referencedBy } from '../../files/values/derived-id.ts';
 import type { UploadType } from '../../generated/resources.ts';
 import type { Warning } from '../../index.ts';
+import { referencedBy } from '../../parsing/values/derived-id.ts';
 
 /** The most distinct reasons, ids and warnings that are counted; others are only in the files of failed records. */
 const distinctMax = 10_000;

@@ -1,10 +1,11 @@
 import type { Connection } from '../../connection.ts';
 import { isRefusal } from '../../errors.ts';
 import { FailedFile } from '../../files/failed-file.ts';
-import { FileError } from '../../files/file-error.ts';
-import type { OpenedFile } from '../../files/reading/opened-file.ts';
 import type { UploadType } from '../../generated/resources.ts';
 import type { Counts } from '../../index.ts';
+import { FileError } from '../../parsing/file-error.ts';
+import type { OpenedFile } from '../../parsing/opened-file.ts';
+import { reasonOf } from '../../parsing/text/failed-csv.ts';
 import { ByteLines } from '../../uploading/byte-lines.ts';
 import { RequestCutter } from '../../uploading/request-cutter.ts';
 import { addCounts, noCounts, sendCuts } from '../../uploading/send-cuts.ts';
@@ -13,7 +14,7 @@ import type { Progress } from '../terminal/progress.ts';
 import { warn } from '../terminal/terminal.ts';
 import { type Failed, type FileCut, failedOf, keyOf, packFailure, packRow } from './file-cut.ts';
 import { hashOf, type Journal, type JournalState } from './journal.ts';
-import type { Problem, Tally } from './tally.ts';
+import type { Tally } from './tally.ts';
 
 /** Below the service's limits: requests under way have to fit in memory, and a resumed upload sends them again. */
 const perRequest = { recordsMax: 2_000, bytesMax: 1_000_000 };
@@ -175,10 +176,4 @@ function noteFailed(tally: Tally, file: OpenedFile, failed: Failed): void {
       tally.addMissing(type, problem.field, failed.record as Record<string, unknown>, key);
     }
   }
-}
-
-function reasonOf(problems: readonly Problem[]): string {
-  return problems
-    .map(({ column, message }) => (column === null ? message : `${column}: ${message}`))
-    .join('; ');
 }

@@ -3,21 +3,18 @@ import { createReadStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import type { Readable, Transform } from 'node:stream';
 import { createGunzip, createZstdDecompress } from 'node:zlib';
-import { FileError } from '../file-error.ts';
-import { TextBytes } from './text-bytes.ts';
+import { FileError } from '../../parsing/file-error.ts';
+import { TextBytes } from '../../parsing/text/text-bytes.ts';
+import { decodePieces, type TextSource } from '../../parsing/text/text-source.ts';
 
 /** Larger chunks outlive the young generation: at 256 KiB reading takes twice the memory and a third more CPU. */
 const readBytes = 32_768;
 
 /** The text of a file as it arrives, decompressed. */
-export interface OpenedText {
+export interface OpenedText extends TextSource {
   /** Its size on disk; undefined for standard input. */
   readonly bytes: number | undefined;
   bytesRead(): number;
-  /** The encoding, if it is not UTF-8 and nobody named it; known once such a byte has been read. */
-  detectedEncoding(): string | undefined;
-  /** The next chunk, or undefined at the end. */
-  next(): Promise<string | undefined>;
   /** For a text that is not read to its end. */
   close(): Promise<void>;
 }
@@ -31,13 +28,9 @@ export async function openText(path: string, encoding?: string): Promise<OpenedT
   const pieces: AsyncIterator<Buffer> =
     decompress === undefined ? source[Symbol.asyncIterator]() : decompressed(source, decompress);
   return {
+    ...decodePieces({ next: () => pieces.next().catch(explain) }, text),
     bytes,
     bytesRead: () => source.bytesRead,
-    detectedEncoding: () => text.detected,
-    async next() {
-      const { value, done } = await pieces.next().catch(explain);
-      return done ? text.end() || undefined : text.decode(value);
-    },
     async close() {
       source.destroy();
       decompress?.destroy();

@@ -1,11 +1,10 @@
 import type { UploadType } from '../../generated/resources.ts';
-import type { ColumnPlan } from '../columns/plan-columns.ts';
-import { FileError, PlacedError, withPath } from '../file-error.ts';
-import { type FileFormat, formatOf, typeOf } from '../find-files.ts';
-import { type OpenedText, openText } from './open-text.ts';
-import type { FileChunk, FileOptions, OpenedFile } from './opened-file.ts';
-import { openCsv } from './read-csv.ts';
-import { readJsonArray, readNdjson } from './read-json.ts';
+import { FileError, PlacedError, withPath } from '../../parsing/file-error.ts';
+import type { FileFormat } from '../../parsing/file-name.ts';
+import { columnsOf, openRecords } from '../../parsing/open-records.ts';
+import type { FileChunk, FileOptions, OpenedFile } from '../../parsing/opened-file.ts';
+import { formatOf, typeOf } from '../find-files.ts';
+import { openText } from './open-text.ts';
 
 /**
  * Opens a file, or standard input for a hyphen, and reads its header. Throws a `FileError` that begins with the path.
@@ -23,22 +22,13 @@ async function openAny(path: string, options: FileOptions): Promise<OpenedFile> 
   const format = path === '-' ? undefined : formatOf(path);
   if (format === 'parquet' || format === 'xlsx') return openedTable(path, type, format, options);
   const text = await openText(path, options.encoding);
-  const opened = format === undefined ? await sniff(text) : { format, text };
-  const { bytes, bytesRead, detectedEncoding, close } = text;
-  const file = { path, type, format: opened.format, bytes, bytesRead, detectedEncoding, close };
-  if (opened.format !== 'csv') {
-    const read = opened.format === 'json' ? readJsonArray : readNdjson;
-    const records = read(opened.text, type, options);
-    const chunks = () => chunksOf(path, opened.format, records);
-    return { ...file, ignoredColumns: [], columnOf: () => null, chunks };
-  }
-  const { header, separator, plan, chunks } = await openCsv(opened.text, type, options).catch(
-    async (error) => {
-      await close();
-      throw error;
-    },
-  );
-  return { ...file, header, separator, ...columnsOf(plan), chunks: () => chunksOf(path, 'csv', chunks()) };
+  const { bytes, bytesRead, close } = text;
+  const records = await openRecords(text, format, type, options).catch(async (error) => {
+    await close();
+    throw error;
+  });
+  const chunks = () => chunksOf(path, records.format, records.chunks());
+  return { ...records, path, bytes, bytesRead, close, chunks };
 }
 
 /** Opens a file with columns that is not a text. */
@@ -57,12 +47,6 @@ async function openedTable(
       : await (await import('./read-xlsx.ts')).openXlsx(path, type, options);
   const file = { path, type, format, detectedEncoding: () => undefined, ...opened };
   return { ...file, ...columnsOf(plan), chunks: () => chunksOf(path, format, chunks()) };
-}
-
-function columnsOf({ columns, key, ignored }: ColumnPlan) {
-  const names = new Map(columns.map(({ field, column }) => [field, column]));
-  if (key !== undefined) names.set(key.field, key.name);
-  return { ignoredColumns: ignored, columnOf: (field: string) => names.get(field) ?? null };
 }
 
 async function* chunksOf(
@@ -85,31 +69,4 @@ function withPlace(format: FileFormat, last: number, error: unknown): unknown {
   if (!(error instanceof FileError) || error instanceof PlacedError) return error;
   const what = format === 'csv' || format === 'ndjson' ? 'line' : 'record';
   return new FileError(`after ${what} ${last}: ${error.message}`);
-}
-
-/** Standard input has no name, so its format is detected by its first characters. */
-async function sniff(text: OpenedText): Promise<{ format: FileFormat; text: OpenedText }> {
-  let first: string | undefined = await text.next();
-  const start = first?.trimStart() ?? '';
-  if (start.startsWith('PAR1'))
-    throw new FileError(
-      'Parquet is read from its end, so it cannot be read from here; save it as a .parquet file',
-    );
-  const next = async () => {
-    if (first === undefined) return text.next();
-    const piece = first;
-    first = undefined;
-    return piece;
-  };
-  return { format: formatOfText(start), text: { ...text, next } };
-}
-
-function formatOfText(start: string): FileFormat {
-  if (start.startsWith('[')) return 'json';
-  if (!start.startsWith('{')) return 'csv';
-  try {
-    return Array.isArray(JSON.parse(start.split('\n', 1)[0] as string).records) ? 'json' : 'ndjson';
-  } catch {
-    return 'json';
-  }
 }

@@ -1,40 +1,27 @@
 import { type FileHandle, open } from 'node:fs/promises';
-import { type FileMetaData, parquetMetadataAsync, parquetSchema } from 'hyparquet';
+import { compressors } from 'hyparquet-compressors';
 import type { UploadType } from '../../generated/resources.ts';
-import { type ColumnPlan, convertRow, keysOf, planColumns } from '../columns/plan-columns.ts';
-import { FileError } from '../file-error.ts';
+import { FileError } from '../../parsing/file-error.ts';
+import type { FileOptions, OpenedTable } from '../../parsing/opened-file.ts';
+import { openParquetBytes } from '../../parsing/tables/parquet.ts';
 import { sizeOf } from './open-text.ts';
-import type { FileChunk, FileFailure, FileOptions, FileRecord, OpenedTable } from './opened-file.ts';
-import { ParquetColumn, readRange, scaleOf } from './parquet-column.ts';
 
-const rowsPerChunk = 500;
-
-/** Reads and checks the schema; `chunks` reads the rows, from ranges of the file. */
 export async function openParquet(
   path: string,
   type: UploadType,
   options: FileOptions,
 ): Promise<OpenedTable> {
-  const bytes = await sizeOf(path);
+  const byteLength = await sizeOf(path);
   const handle = await open(path);
+  const slice = (start: number, end = byteLength) => readRange(handle, start, end);
   try {
-    const file = { byteLength: bytes, slice: (start: number, end = bytes) => readRange(handle, start, end) };
-    const metadata = await parquetMetadataAsync(file).catch(explain);
-    const header = parquetSchema(metadata).children.map(({ element }) => element.name);
-    const plan = planParquet(type, metadata, header, options);
-    const reader = new RowReader(handle, metadata, header, plan);
-    const rows = Number(metadata.num_rows);
+    const opened = await openParquetBytes({ byteLength, slice, compressors }, type, options);
     return {
-      bytes,
-      bytesRead: () => (rows === 0 ? bytes : Math.round((bytes * reader.rowsRead) / rows)),
-      header,
-      plan,
+      ...opened,
       close: () => handle.close(),
       async *chunks() {
         try {
-          yield* reader.read(options.skipRecords ?? 0);
-        } catch (error) {
-          explain(error as Error);
+          yield* opened.chunks();
         } finally {
           await handle.close();
         }
@@ -46,93 +33,12 @@ export async function openParquet(
   }
 }
 
-function explain(error: Error): never {
-  if (error instanceof FileError) throw error;
-  throw new FileError(`it cannot be read as Parquet (${error.message}); write it again`);
-}
-
-/** Parquet numbers have no decimal comma, even if the text columns do. */
-function planParquet(
-  type: UploadType,
-  metadata: FileMetaData,
-  header: readonly string[],
-  options: FileOptions,
-): ColumnPlan {
-  const { children } = parquetSchema(metadata);
-  const plan = planColumns(type, header, options);
-  const ofNumbers = planColumns(type, header, { ...options, decimalComma: false, thousands: false });
-  const columns = plan.columns.map((column, at) => {
-    const child = children[column.index];
-    if (child === undefined || child.children.length > 0 || child.element.repetition_type === 'REPEATED')
-      throw new FileError(
-        `column "${column.column}" is a list or a struct, but ${column.field} is a single value; write it as a plain column`,
-      );
-    const isText = child.element.type === 'BYTE_ARRAY' && scaleOf(child.element) === undefined;
-    return isText ? column : (ofNumbers.columns[at] ?? column);
-  });
-  return { ...plan, columns };
-}
-
-class RowReader {
-  rowsRead = 0;
-  readonly #handle: FileHandle;
-  readonly #metadata: FileMetaData;
-  readonly #header: readonly string[];
-  readonly #plan: ColumnPlan;
-  /** The indexes of the columns that are read. */
-  readonly #indexes: readonly number[];
-
-  constructor(handle: FileHandle, metadata: FileMetaData, header: readonly string[], plan: ColumnPlan) {
-    this.#handle = handle;
-    this.#metadata = metadata;
-    this.#header = header;
-    this.#plan = plan;
-    this.#indexes = [...new Set([...plan.columns.map(({ index }) => index), ...(plan.key?.columns ?? [])])];
+async function readRange(handle: FileHandle, start: number, end: number): Promise<ArrayBuffer> {
+  const bytes = new Uint8Array(end - start);
+  for (let done = 0; done < bytes.length; ) {
+    const { bytesRead } = await handle.read(bytes, done, bytes.length - done, start + done);
+    if (bytesRead === 0) throw new FileError('it ends in the middle; write it again');
+    done += bytesRead;
   }
-
-  async *read(skipRows: number): AsyncGenerator<FileChunk> {
-    for (const group of this.#metadata.row_groups) {
-      const groupEnd = this.rowsRead + Number(group.num_rows);
-      if (groupEnd <= skipRows) {
-        this.rowsRead = groupEnd;
-        continue;
-      }
-      const columns = this.#openColumns(group);
-      while (this.rowsRead < groupEnd) {
-        const count = Math.min(rowsPerChunk, groupEnd - this.rowsRead);
-        const texts: string[][] = [];
-        for (const [at, index] of this.#indexes.entries())
-          texts[index] = await (columns[at] as ParquetColumn).take(count);
-        const skipped = Math.min(Math.max(skipRows - this.rowsRead, 0), count);
-        const chunk = this.#convert(texts, this.rowsRead, skipped, count);
-        this.rowsRead += count;
-        if (skipped < count) yield chunk;
-      }
-    }
-  }
-
-  #openColumns({ columns }: FileMetaData['row_groups'][number]): ParquetColumn[] {
-    const root = parquetSchema(this.#metadata);
-    return this.#indexes.map((index) => {
-      const name = this.#header[index] as string;
-      const child = root.children[index];
-      const data = columns.find(({ meta_data }) => meta_data?.path_in_schema[0] === name)?.meta_data;
-      if (data === undefined || child === undefined)
-        throw new FileError(`column "${name}" has no data; write the file again`);
-      return new ParquetColumn(this.#handle, [root, child], data);
-    });
-  }
-
-  #convert(texts: readonly (readonly string[])[], first: number, from: number, to: number): FileChunk {
-    const records: FileRecord[] = [];
-    const failures: FileFailure[] = [];
-    for (let row = from; row < to; row++) {
-      const cells = this.#header.map((_, index) => texts[index]?.[row] ?? '');
-      const { record, problems } = convertRow(this.#plan, cells);
-      const line = first + row + 1;
-      if (problems === undefined) records.push({ line, record, keys: keysOf(this.#plan, cells) });
-      else failures.push({ line, problems, record });
-    }
-    return { records, failures };
-  }
+  return bytes.buffer;
 }

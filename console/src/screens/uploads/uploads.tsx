@@ -126,7 +126,9 @@ function NoUploads({ filtered }: { readonly filtered: boolean }) {
     );
   return (
     <Empty title="No receipts. They are kept for a time that the operator sets, 30 days by default.">
-      <p>Upload files to get one:</p>
+      <p>
+        <Link to="/upload-file">Upload a file</Link> to get one, here or from a terminal:
+      </p>
       <Line text="intake upload shops.csv" />
     </Empty>
   );

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { buffer } from 'node:stream/consumers';
 import { isCustomerId, isUserId } from '../../../erasure-requests.ts';
-import { FileError, withPath } from '../../../files/file-error.ts';
+import { FileError, withPath } from '../../../parsing/file-error.ts';
 import { UsageError } from '../../options/command.ts';
 
 const problemsShownMax = 20;

@@ -1,4 +1,3 @@
-import { hash } from 'node:crypto';
 import {
   itemTypes,
   type ResourceType,
@@ -6,9 +5,12 @@ import {
   resourceTypes,
   type UploadType,
 } from '../../generated/resources.ts';
+import { sha1Hex } from './sha1.ts';
 
 /** The namespace of every derived id. It must never change: the same export would become different records. */
-const namespace = Buffer.from('0f6d3f1c5c0e4a0f9a563d1f5b7c2e94', 'hex');
+const namespace = Uint8Array.from([
+  0x0f, 0x6d, 0x3f, 0x1c, 0x5c, 0x0e, 0x4a, 0x0f, 0x9a, 0x56, 0x3d, 0x1f, 0x5b, 0x7c, 0x2e, 0x94,
+]);
 
 const uuidPattern = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 
@@ -19,7 +21,7 @@ const uuidPattern = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{1
  */
 export function deriveId(named: string, key: readonly string[]): string {
   if (key.length === 1 && uuidPattern.test(key[0] as string)) return key[0] as string;
-  const hex = hash('sha1', Buffer.concat([namespace, Buffer.from([named, ...key].join('\u001f'))]), 'hex');
+  const hex = sha1Hex(namespace, [named, ...key].join('\u001f'));
   const variant = ((Number.parseInt(hex.slice(16, 18), 16) & 0x3f) | 0x80).toString(16);
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-5${hex.slice(13, 16)}-${variant}${hex.slice(18, 20)}-${hex.slice(20, 32)}`;
 }

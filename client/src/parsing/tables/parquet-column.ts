@@ -1,8 +1,6 @@
-import type { FileHandle } from 'node:fs/promises';
-import type { ColumnMetaData, DecodedArray, ParquetParsers, SchemaTree } from 'hyparquet';
+import type { ColumnMetaData, Compressors, DecodedArray, ParquetParsers, SchemaTree } from 'hyparquet';
 import { parquetHeader, readPage } from 'hyparquet/src/column.js';
 import { convert, DEFAULT_PARSERS } from 'hyparquet/src/convert.js';
-import { compressors } from 'hyparquet-compressors';
 import { FileError } from '../file-error.ts';
 
 const windowBytes = 262_144;
@@ -11,12 +9,19 @@ const headerBytesMax = 1_048_576;
 /** A page usually has 1 MiB. It is the smallest unit that can be decompressed. */
 const pageBytesMax = 64 * 1_048_576;
 
+/** Where the bytes of a Parquet file come from, which is read from its end. */
+export interface ParquetBytes {
+  readonly byteLength: number;
+  slice(start: number, end?: number): Promise<ArrayBuffer>;
+  readonly compressors: Compressors;
+}
+
 /**
  * Reads one column of a row group page by page. hyparquet itself reads whole columns: a row group of a million
  * transactions took 520 MB with it; this takes a page of each column.
  */
 export class ParquetColumn {
-  readonly #handle: FileHandle;
+  readonly #bytes: ParquetBytes;
   readonly #end: number;
   readonly #decoder: Parameters<typeof readPage>[2];
   readonly #decimals: number | undefined;
@@ -26,7 +31,7 @@ export class ParquetColumn {
   #values: ArrayLike<unknown> = [];
   #at = 0;
 
-  constructor(handle: FileHandle, path: readonly SchemaTree[], data: ColumnMetaData) {
+  constructor(bytes: ParquetBytes, path: readonly SchemaTree[], data: ColumnMetaData) {
     const { element } = path[path.length - 1] as SchemaTree;
     const { type, codec, path_in_schema: pathInSchema } = data;
     const scale = scaleOf(element);
@@ -34,9 +39,9 @@ export class ParquetColumn {
     const { converted_type: _, logical_type: __, ...plain } = element;
     const decoded = scale === undefined ? element : plain;
     const decoding = { element: decoded, utf8: scale === undefined, schemaPath: [...path] };
-    this.#handle = handle;
+    this.#bytes = bytes;
     this.#decimals = scale;
-    this.#decoder = { pathInSchema, type, codec, ...decoding, compressors, parsers };
+    this.#decoder = { pathInSchema, type, codec, ...decoding, compressors: bytes.compressors, parsers };
     const dataStart = Number(data.data_page_offset);
     this.#windowStart = Math.min(Number(data.dictionary_page_offset || dataStart), dataStart);
     this.#end = this.#windowStart + Number(data.total_compressed_size);
@@ -86,19 +91,9 @@ export class ParquetColumn {
     if (from >= this.#end) throw new FileError('it ends in the middle; write it again');
     if (view.byteLength - offset >= Math.min(bytes, this.#end - from)) return;
     const to = Math.min(from + Math.max(bytes, windowBytes), this.#end);
-    this.#reader = { view: new DataView(await readRange(this.#handle, from, to)), offset: 0 };
+    this.#reader = { view: new DataView(await this.#bytes.slice(from, to)), offset: 0 };
     this.#windowStart = from;
   }
-}
-
-export async function readRange(handle: FileHandle, start: number, end: number): Promise<ArrayBuffer> {
-  const bytes = new Uint8Array(end - start);
-  for (let done = 0; done < bytes.length; ) {
-    const { bytesRead } = await handle.read(bytes, done, bytes.length - done, start + done);
-    if (bytesRead === 0) throw new FileError('it ends in the middle; write it again');
-    done += bytesRead;
-  }
-  return bytes.buffer;
 }
 
 /** The digits after the point of a decimal; undefined for other types. */
@@ -116,8 +111,9 @@ function textOf(value: unknown, scale: number | undefined): string {
 }
 
 function signedOf(bytes: Uint8Array): bigint {
-  const hex = Buffer.from(bytes).toString('hex');
-  return hex === '' ? 0n : BigInt.asIntN(bytes.length * 8, BigInt(`0x${hex}`));
+  let digits = 0n;
+  for (const byte of bytes) digits = (digits << 8n) | BigInt(byte);
+  return BigInt.asIntN(bytes.length * 8, digits);
 }
 
 function decimalText(digits: bigint, scale: number): string {

@@ -1,6 +1,6 @@
-import type { UploadType } from '../../generated/resources.ts';
-import type { ColumnPlan, PlanOptions, Problem } from '../columns/plan-columns.ts';
-import type { FileFormat } from '../find-files.ts';
+import type { UploadType } from '../generated/resources.ts';
+import type { ColumnPlan, PlanOptions, Problem } from './columns/plan-columns.ts';
+import type { FileFormat } from './file-name.ts';
 
 export interface FileRecord {
   /** The record to upload. */
@@ -36,8 +36,8 @@ export interface OpenedTable {
   close(): Promise<void>;
 }
 
-export interface OpenedFile {
-  readonly path: string;
+/** The records of a file, wherever its bytes come from. */
+export interface OpenedRecords {
   readonly type: UploadType;
   readonly format: FileFormat;
   /** The header of a CSV or a sheet, or the columns of Parquet. */
@@ -50,11 +50,15 @@ export interface OpenedFile {
   columnOf(field: string): string | null;
   /** The encoding, if it is not UTF-8 and nobody named it; known once such a character has been read. */
   detectedEncoding(): string | undefined;
+  /** The records, some hundreds at a time. Can be called once. Throws if the file cannot be read any further. */
+  chunks(): AsyncIterable<FileChunk>;
+}
+
+export interface OpenedFile extends OpenedRecords {
+  readonly path: string;
   /** Size on disk, undefined for standard input, and how much has been read, for progress. */
   readonly bytes: number | undefined;
   bytesRead(): number;
-  /** The records, some hundreds at a time. Can be called once. Throws if the file cannot be read any further. */
-  chunks(): AsyncIterable<FileChunk>;
   /** For a file that is not read. */
   close(): Promise<void>;
 }

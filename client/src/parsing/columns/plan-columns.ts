@@ -20,6 +20,8 @@ export interface PlanOptions extends ConvertOptions {
   readonly map?: Readonly<Record<string, string>> | undefined;
   /** Only the header is wanted, whatever its columns are. */
   readonly isHeaderOnly?: boolean | undefined;
+  /** The cells are wanted as they are, under the names of their columns, before anything is known of their type. */
+  readonly isPreview?: boolean | undefined;
 }
 
 export interface Column {
@@ -64,9 +66,11 @@ export interface Problem extends CellProblem {
  * serves all files of an upload, so it may name columns and fields of other files.
  */
 export function planColumns(type: UploadType, header: readonly string[], options: PlanOptions): ColumnPlan {
-  if (options.isHeaderOnly)
+  if (options.isHeaderOnly || options.isPreview)
     return {
-      columns: [],
+      columns: options.isPreview
+        ? header.map((column, index) => ({ index, column, field: column, convert: undefined }))
+        : [],
       key: undefined,
       derivesItem: false,
       references: [],

@@ -1,9 +1,9 @@
 import type { UploadType } from '../../generated/resources.ts';
 import { type ColumnPlan, convertRow, type Problem, planColumns } from '../columns/plan-columns.ts';
 import { FileError } from '../file-error.ts';
+import type { FileChunk, FileFailure, FileOptions, FileRecord } from '../opened-file.ts';
 import { CsvParser, type CsvRow, detectSeparator, notUtf8, replacement } from './csv-parser.ts';
-import type { OpenedText } from './open-text.ts';
-import type { FileChunk, FileFailure, FileOptions, FileRecord } from './opened-file.ts';
+import type { TextSource } from './text-source.ts';
 
 interface CsvForm {
   readonly header: readonly string[];
@@ -18,7 +18,7 @@ export interface OpenedCsv extends CsvForm {
 const headerCharactersMax = 65_536;
 
 /** Reads and checks the header; `chunks` reads the rows. */
-export async function openCsv(text: OpenedText, type: UploadType, options: FileOptions): Promise<OpenedCsv> {
+export async function openCsv(text: TextSource, type: UploadType, options: FileOptions): Promise<OpenedCsv> {
   let start = '';
   let piece: string | undefined = '';
   while (piece !== undefined && !start.trimStart().includes('\n') && start.length <= headerCharactersMax) {
@@ -47,7 +47,7 @@ export async function openCsv(text: OpenedText, type: UploadType, options: FileO
 }
 
 async function* readRows(
-  text: OpenedText,
+  text: TextSource,
   parser: CsvParser,
   firstRows: readonly CsvRow[],
   form: CsvForm,

@@ -1,14 +1,14 @@
 import type { UploadType } from '../../generated/resources.ts';
 import { type ObjectConverter, objectConverter, objectKeysOf } from '../columns/plan-objects.ts';
 import { FileError } from '../file-error.ts';
+import type { FileChunk, FileFailure, FileOptions, FileRecord } from '../opened-file.ts';
 import { notUtf8, replacement } from './csv-parser.ts';
 import { JsonScanner, recordCharactersMax } from './json-scanner.ts';
-import type { OpenedText } from './open-text.ts';
-import type { FileChunk, FileFailure, FileOptions, FileRecord } from './opened-file.ts';
+import type { TextSource } from './text-source.ts';
 
 /** One record per line. */
 export async function* readNdjson(
-  text: OpenedText,
+  text: TextSource,
   type: UploadType,
   options: FileOptions,
 ): AsyncGenerator<FileChunk> {
@@ -39,7 +39,7 @@ const tooLarge = `is longer than ${recordCharactersMax} characters; check that e
 
 /** An array of records, or an object with a `records` array. */
 export async function* readJsonArray(
-  text: OpenedText,
+  text: TextSource,
   type: UploadType,
   options: FileOptions,
 ): AsyncGenerator<FileChunk> {

@@ -1,7 +1,6 @@
-import { createRequire } from 'node:module';
-import type { Ajv as AjvClass, ErrorObject } from 'ajv';
 import type { UploadType } from '../../generated/resources.ts';
 import { type FieldSchema, schemas } from '../../generated/schemas.ts';
+import { type Rule, ruleFinder } from './broken-rule.ts';
 import { formats } from './formats.ts';
 
 /** One bad field of a record, with the code that the service would give. */
@@ -11,48 +10,39 @@ export interface FieldProblem {
   readonly message: string;
 }
 
-const require = createRequire(import.meta.url);
-
 const noProblems: readonly FieldProblem[] = [];
 
 /** The service's checks that need no other record, from the schema in its API description. */
 export function checkerOf(type: UploadType): (record: Record<string, unknown>) => readonly FieldProblem[] {
-  const schema = schemas[type];
-  // Loaded when it is needed: it is half of what the command loads, and most commands check no record.
-  const { Ajv }: { Ajv: typeof AjvClass } = require('ajv');
-  const isGood = new Ajv({ allErrors: true, allowUnionTypes: true, formats }).compile(schema);
+  const { properties, required } = schemas[type];
+  const fields = Object.entries(properties).map(([field, schema]) => {
+    const isRequired = required.includes(field);
+    return { field, schema, isRequired, brokenRule: ruleFinder(schema) };
+  });
   return (record) => {
-    if (isGood(record)) return noProblems;
-    const errors = isGood.errors ?? [];
-    return Object.entries(schema.properties).flatMap(([field, fieldSchema]) => {
-      const ofField = errors.filter((error) => fieldOf(error) === field);
-      const isRequired = schema.required.includes(field);
-      return ofField.length === 0
-        ? []
-        : [{ field, ...explain(ofField, record[field], fieldSchema, isRequired) }];
-    });
+    let problems: FieldProblem[] | undefined;
+    for (const { field, schema, isRequired, brokenRule } of fields) {
+      const value = record[field];
+      const rule = value === undefined ? (isRequired ? 'required' : undefined) : brokenRule(value);
+      if (rule === undefined) continue;
+      problems ??= [];
+      problems.push({ field, ...explain(rule, value, schema, isRequired) });
+    }
+    return problems ?? noProblems;
   };
 }
 
-function fieldOf({ keyword, params, instancePath }: ErrorObject): string {
-  return keyword === 'required' ? params.missingProperty : instancePath.slice(1);
-}
-
 /** Like the service, reports only the first reason for a field. */
-function explain(errors: readonly ErrorObject[], value: unknown, schema: FieldSchema, isRequired: boolean) {
+function explain(rule: Rule, value: unknown, schema: FieldSchema, isRequired: boolean) {
   if (isRequired && (value === undefined || value === null || value === ''))
     return { code: 'required', message: 'is required and must not be null or empty' };
-  const { code, message } = reasonOf(errors[0] as ErrorObject, schema, value);
+  const { code, message } = reasonOf(rule, schema, value);
   return { code, message: value === '' ? 'is empty; send null or leave the field out' : message };
 }
 
-function reasonOf(
-  { keyword }: ErrorObject,
-  schema: FieldSchema,
-  value: unknown,
-): { code: string; message: string } {
+function reasonOf(rule: Rule, schema: FieldSchema, value: unknown): { code: string; message: string } {
   if (schema.type.includes('integer') && !namesNoDay(value)) return badEventTime(value);
-  switch (keyword) {
+  switch (rule) {
     case 'type':
       return {
         code: 'wrong_type',

@@ -1,4 +1,3 @@
-import { Buffer, isAscii } from 'node:buffer';
 import { FileError } from '../file-error.ts';
 
 /** What spreadsheet programs write in Western Europe and America if nobody asks for UTF-8. */
@@ -19,7 +18,7 @@ export class TextBytes {
   #isDecided: boolean;
   #isFirst = true;
   /** The start of a character that may be UTF-8 or not. */
-  #held: Buffer = Buffer.alloc(0);
+  #held: Uint8Array = new Uint8Array(0);
 
   constructor(encoding?: string) {
     this.#decoder = decoderOf(encoding ?? 'utf-8');
@@ -31,8 +30,7 @@ export class TextBytes {
     const isFirst = this.#isFirst;
     this.#isFirst = false;
     if (isFirst && bytes[0] === 0xff && bytes[1] === 0xfe) this.#use('utf-16le');
-    else if (this.#held.length > 0 || !isAscii(bytes))
-      return this.#decide(Buffer.concat([this.#held, bytes]));
+    else if (this.#held.length > 0 || !isAscii(bytes)) return this.#decide(concat(this.#held, bytes));
     return this.#decoder.decode(bytes, { stream: true });
   }
 
@@ -42,7 +40,7 @@ export class TextBytes {
   }
 
   /** Everything before was ASCII, so no decoder has begun a character. */
-  #decide(bytes: Buffer, isLast = false): string {
+  #decide(bytes: Uint8Array, isLast = false): string {
     const found = encodingOf(bytes, isLast);
     // The only character beyond ASCII may be cut off at the end.
     const end = found === undefined ? bytes.findIndex((byte) => byte > 0x7f) : bytes.length;
@@ -56,6 +54,22 @@ export class TextBytes {
     if (encoding === fallback) this.detected = fallback;
     if (encoding !== 'utf-8') this.#decoder = new TextDecoder(encoding);
   }
+}
+
+/** Four bytes at a time, as far as they are aligned: a file in plain ASCII is looked through to its end. */
+function isAscii(bytes: Uint8Array): boolean {
+  const words = bytes.byteOffset % 4 === 0 ? bytes.length >> 2 : 0;
+  const fours = new Uint32Array(bytes.buffer, words === 0 ? 0 : bytes.byteOffset, words);
+  for (let at = 0; at < words; at++) if (((fours[at] as number) & 0x80808080) !== 0) return false;
+  for (let at = words * 4; at < bytes.length; at++) if ((bytes[at] as number) > 0x7f) return false;
+  return true;
+}
+
+function concat(one: Uint8Array, other: Uint8Array): Uint8Array {
+  const both = new Uint8Array(one.length + other.length);
+  both.set(one);
+  both.set(other, one.length);
+  return both;
 }
 
 /** Windows-1252 if no character beyond ASCII is UTF-8, and all are windows-1252; undefined if there is none yet. */

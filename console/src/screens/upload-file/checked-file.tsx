@@ -1,0 +1,251 @@
+import { useQueryClient } from '@tanstack/react-query';
+import { Link, useBlocker } from '@tanstack/react-router';
+import { useEffect, useId, useSyncExternalStore } from 'react';
+import { IntakeError } from '../../../../client/src/errors.ts';
+import { FileError } from '../../../../client/src/parsing/file-error.ts';
+import { ApiError } from '../../api/request.ts';
+import { countOf, formatNumber } from '../../format/format.ts';
+import { Failure } from '../../parts/failure.tsx';
+import { Done } from '../../parts/notices.tsx';
+import { Problems } from './problems.tsx';
+import { rowsKeptMax } from './rows/failed-rows.ts';
+import type { FileUpload, Progress, Step, UploadState } from './rows/file-upload.ts';
+import { saveRest } from './rows/save-rest.ts';
+import { inScreenWords } from './rows/screen-words.ts';
+
+interface CheckedFileProps {
+  readonly upload: FileUpload;
+  readonly fileName: string;
+  readonly onChangeSettings: () => void;
+}
+
+/** The file from its check to the end of its upload. */
+export function CheckedFile({ upload, fileName, onChangeSettings }: CheckedFileProps) {
+  const state = useSyncExternalStore(upload.subscribe, upload.state);
+  const { progress, failed, error } = state;
+  useAskBeforeLeaving(state.canContinue || (progress !== undefined && progress.step !== 'check'));
+  useForgetAfterUpload(state);
+  return (
+    <>
+      <section className="card">
+        <h2>{state.hasUploaded ? 'Upload' : 'Check'}</h2>
+        {progress && <ProgressBar progress={progress} waiting={state.waiting} onStop={() => upload.stop()} />}
+        {!progress && <Outcome state={state} place={upload.checker.place.toLowerCase()} />}
+        {error !== undefined && <StepFailed error={error} />}
+        {!progress && <Actions upload={upload} state={state} onChangeSettings={onChangeSettings} />}
+      </section>
+      {!progress && failed.count > 0 && (
+        <section className="card">
+          <h2>Failed rows</h2>
+          <Problems key={state.finished?.step} upload={upload} state={state} />
+          <div className="action">
+            <button type="button" onClick={() => saveRest(fileName, upload.checker, failed.rows())}>
+              {state.hasUploaded ? 'Save the rest as CSV' : 'Save the failed rows as CSV'}
+            </button>
+            <p className="hint">
+              With the reason in the last column, which is ignored when the file is uploaded again.
+              {!failed.isComplete &&
+                ` Only the first ${formatNumber(rowsKeptMax)} failed rows are kept; ${formatNumber(failed.count - failed.keptCount)} more are not in the file.`}
+            </p>
+          </div>
+        </section>
+      )}
+    </>
+  );
+}
+
+const stepNames: Readonly<Record<Step, string>> = {
+  check: 'Checking the file',
+  'dry-run': 'Asking the service, nothing is stored',
+  upload: 'Uploading',
+  'upload-corrected': 'Uploading the corrected rows',
+};
+
+interface ProgressBarProps {
+  readonly progress: Progress;
+  readonly waiting: string | undefined;
+  readonly onStop: () => void;
+}
+
+function ProgressBar({ progress: { step, share, rows }, waiting, onStop }: ProgressBarProps) {
+  const id = useId();
+  return (
+    <div className="upload-progress">
+      <label htmlFor={id}>{stepNames[step]}</label>
+      <progress id={id} max={1} value={share} />
+      <p className="hint">
+        {countOf(rows, 'row')} {step === 'check' ? 'checked' : 'answered'}
+      </p>
+      {waiting && <p role="status">{waiting}</p>}
+      <button type="button" onClick={onStop}>
+        Stop
+      </button>
+    </div>
+  );
+}
+
+function Outcome({ state, place }: { readonly state: UploadState; readonly place: string }) {
+  const { finished, counts, failed, hasUploaded, repeatedIds, firstRepeated } = state;
+  return (
+    <>
+      {finished?.step === 'check' && (
+        <Verdict good={finished.failed === 0}>
+          {`${countOf(finished.rows - finished.failed, 'row')} of ${formatNumber(finished.rows)} can be uploaded` +
+            (finished.failed === 0 ? '.' : `, ${formatNumber(finished.failed)} cannot.`)}
+        </Verdict>
+      )}
+      {finished?.step === 'dry-run' && (
+        <Verdict good={finished.failed === 0}>
+          {`The service would store ${countOf(finished.rows - finished.failed, 'row')} of ${formatNumber(finished.rows)}` +
+            (finished.failed === 0
+              ? '. Nothing is stored yet.'
+              : `; ${formatNumber(finished.failed)} would fail. Nothing is stored yet.`)}
+        </Verdict>
+      )}
+      {hasUploaded && <StoredCounts state={state} />}
+      {hasUploaded && finished && failed.count === 0 && (
+        <Done>
+          <p className="notice-title">The whole file is stored.</p>
+        </Done>
+      )}
+      {hasUploaded && (
+        <p>
+          <Link to="/uploads">Show the receipts</Link>
+        </p>
+      )}
+      {hasUploaded && counts.failed > 0 && (
+        <p className="hint">
+          Records that the service did not take are kept as <Link to="/rejections">rejections</Link>. One
+          leaves when its corrected record is stored. If only a reference was missing, upload that first and
+          replay them there.
+        </p>
+      )}
+      {!hasUploaded && repeatedIds > 0 && (
+        <p className="notice">
+          {countOf(repeatedIds, 'row has', 'rows have')} an id that an earlier row has, the first of them in{' '}
+          {place} {firstRepeated}. The last row with an id replaces the others; check that the right column is
+          the id.
+        </p>
+      )}
+    </>
+  );
+}
+
+function Verdict({ good, children }: { readonly good: boolean; readonly children: string }) {
+  return (
+    <div className={good ? 'notice notice-good' : 'notice'} role="status">
+      <p className="notice-title">{children}</p>
+    </div>
+  );
+}
+
+function StoredCounts({ state: { counts, failed } }: { readonly state: UploadState }) {
+  const shown = [
+    ['Created', counts.created],
+    ['Updated', counts.updated],
+    ['Unchanged', counts.unchanged + counts.stale],
+    ['Failed', failed.count],
+  ] as const;
+  return (
+    <dl className="counts upload-counts" aria-label="What was stored">
+      {shown.map(([name, count]) => (
+        <div key={name}>
+          <dt>{name}</dt>
+          <dd>{formatNumber(count)}</dd>
+        </div>
+      ))}
+    </dl>
+  );
+}
+
+function StepFailed({ error }: { readonly error: unknown }) {
+  if (error instanceof FileError)
+    return (
+      <Failure
+        error={new Error(error.lines.map(inScreenWords).join(' '))}
+        what="The file could not be read to its end"
+      />
+    );
+  if (!(error instanceof IntakeError)) return <Failure error={error} what="The upload was interrupted" />;
+  const { status, code, message, requestId, details } = error;
+  return (
+    <Failure
+      error={new ApiError(status ?? 0, code, message, { requestId, details })}
+      what="The upload was interrupted"
+    />
+  );
+}
+
+interface ActionsProps {
+  readonly upload: FileUpload;
+  readonly state: UploadState;
+  readonly onChangeSettings: () => void;
+}
+
+function Actions({ upload, state, onChangeSettings }: ActionsProps) {
+  const { hasUploaded, canContinue, corrected, failed, finished } = state;
+  if (canContinue)
+    return (
+      <div className="action">
+        <button type="button" className="primary" onClick={() => upload.continue()}>
+          Continue the upload
+        </button>
+        <p className="hint">
+          It continues where it was interrupted. What was stored already is not stored twice.
+        </p>
+      </div>
+    );
+  if (hasUploaded) {
+    if (failed.count === 0) return null;
+    if (corrected === 0)
+      return <p>Correct rows below and upload them, or save the rest to correct it later.</p>;
+    return (
+      <div className="buttons">
+        <button type="button" className="primary" onClick={() => upload.uploadCorrected()}>
+          Upload {countOf(corrected, 'corrected row')}
+        </button>
+      </div>
+    );
+  }
+  const passing = finished && finished.rows - finished.failed + corrected;
+  return (
+    <div className="buttons">
+      {passing !== undefined && passing > 0 && (
+        <>
+          <button type="button" className="primary" onClick={() => upload.upload()}>
+            Upload {countOf(passing, 'row')}
+          </button>
+          <button type="button" onClick={() => upload.dryRun()}>
+            Check references too
+          </button>
+        </>
+      )}
+      {finished === undefined && (
+        <button type="button" onClick={() => upload.check()}>
+          Check again
+        </button>
+      )}
+      <button type="button" onClick={onChangeSettings}>
+        Change how it is read
+      </button>
+    </div>
+  );
+}
+
+/** Leaving stops the upload, and only this screen knows how far it is. */
+function useAskBeforeLeaving(isUploading: boolean): void {
+  useBlocker({
+    disabled: !isUploading,
+    enableBeforeUnload: isUploading,
+    shouldBlockFn: () => !confirm('The upload stops when you leave this screen. Leave it?'),
+  });
+}
+
+/** Other screens show what is stored, so what they read before is out of date. */
+function useForgetAfterUpload({ hasUploaded, progress }: UploadState): void {
+  const client = useQueryClient();
+  const isDone = hasUploaded && progress === undefined;
+  useEffect(() => {
+    if (isDone) client.invalidateQueries({ predicate: ({ queryKey }) => queryKey[0] !== 'session' });
+  }, [client, isDone]);
+}

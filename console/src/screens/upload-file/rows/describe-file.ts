@@ -1,0 +1,109 @@
+import { resources, type UploadType } from '../../../../../client/src/generated/resources.ts';
+import { schemas } from '../../../../../client/src/generated/schemas.ts';
+import { planColumns } from '../../../../../client/src/parsing/columns/plan-columns.ts';
+import { suggestColumns, suggestType } from '../../../../../client/src/parsing/columns/suggest-columns.ts';
+import { FileError } from '../../../../../client/src/parsing/file-error.ts';
+import type { FileFormat } from '../../../../../client/src/parsing/file-name.ts';
+import type { FileOptions, FileRecord } from '../../../../../client/src/parsing/opened-file.ts';
+import { formats } from '../../../../../client/src/parsing/values/formats.ts';
+import { openBlob } from './open-blob.ts';
+import { inScreenWords } from './screen-words.ts';
+
+const rowsShown = 5;
+const recordsSampled = 100;
+
+/** What a file looks like before anything is known of its type. */
+export interface DescribedFile {
+  readonly file: File;
+  readonly format: FileFormat;
+  /** The columns, or the members of the first JSON objects. */
+  readonly header: readonly string[];
+  readonly separator: string | undefined;
+  readonly firstRows: readonly { readonly line: number; readonly cells: readonly string[] }[];
+  readonly detectedEncoding: string | undefined;
+  readonly suggestedType: UploadType | undefined;
+}
+
+/** Reads only the beginning of the file. */
+export async function describeFile(file: File, encoding: string | undefined): Promise<DescribedFile> {
+  // Any type will do, because the cells are read as they are.
+  const opened = await openBlob(file, 'shops', { isPreview: true, encoding });
+  const records: FileRecord[] = [];
+  try {
+    let read = 0;
+    for await (const chunk of opened.chunks()) {
+      records.push(...chunk.records);
+      read += chunk.records.length + chunk.failures.length;
+      if (read >= recordsSampled) break;
+    }
+  } finally {
+    await opened.close();
+  }
+  const sampled = records.slice(0, recordsSampled);
+  const members = new Set(sampled.flatMap(({ record }) => Object.keys(record)));
+  const header = opened.header ?? [...members];
+  if (header.length === 0) throw new FileError('The file has no records that can be read. Check its format.');
+  return {
+    file,
+    header,
+    format: opened.format,
+    separator: opened.separator,
+    firstRows: sampled.slice(0, rowsShown).map(({ line, cells, record }) => ({
+      line,
+      cells: cells ?? header.map((member) => textOf(record[member])),
+    })),
+    detectedEncoding: opened.detectedEncoding(),
+    suggestedType: suggestType(file.name, header),
+  };
+}
+
+/** JSON names its values itself, and has no header. */
+export function isJson(format: FileFormat): boolean {
+  return format === 'json' || format === 'ndjson';
+}
+
+/** What the number of a record counts. */
+export function placeName(format: FileFormat): 'Line' | 'Row' | 'Record' {
+  if (format === 'csv' || format === 'ndjson') return 'Line';
+  return format === 'xlsx' ? 'Row' : 'Record';
+}
+
+/** A value of JSON as the text of a cell. */
+export function textOf(value: unknown): string {
+  if (value === undefined || value === null) return '';
+  return typeof value === 'string' ? value : JSON.stringify(value);
+}
+
+/** How a file is read, as chosen on the screen. */
+export interface Settings extends FileOptions {
+  readonly type: UploadType;
+  /** Every column with its field; '' leaves the column out. */
+  readonly map: Readonly<Record<string, string>>;
+}
+
+/** The settings to begin with: the same suggestions as those of `intake map`. */
+export function suggestSettings({ header, firstRows, format }: DescribedFile, type: UploadType): Settings {
+  const map = suggestColumns(type, header);
+  const idColumn = header.find((column) => map[column] === resources[type].idField);
+  const firstId = idColumn && firstRows[0]?.cells[header.indexOf(idColumn)]?.trim();
+  const derives = !isJson(format) && firstId && !formats.uuid.test(firstId);
+  return { type, map, idFrom: derives ? [idColumn] : undefined };
+}
+
+/** What is wrong with the settings, in the words of the screen. */
+export function complaintsAbout({ header, format }: DescribedFile, settings: Settings): readonly string[] {
+  const { type, map } = settings;
+  if (isJson(format)) {
+    const fields = header.map((member) => map[member]);
+    return schemas[type].required
+      .filter((field) => !fields.includes(field))
+      .map((field) => `no member is ${field}, which every record of ${type} needs; choose it`);
+  }
+  try {
+    planColumns(type, header, settings);
+    return [];
+  } catch (error) {
+    if (!(error instanceof FileError)) throw error;
+    return error.lines.map(inScreenWords);
+  }
+}

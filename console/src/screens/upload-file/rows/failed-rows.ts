@@ -1,0 +1,87 @@
+import type { Row, RowProblem } from './row-checker.ts';
+
+/** The most failed rows that are kept, to be corrected or saved. The others are only counted. */
+export const rowsKeptMax = 10_000;
+/** The most distinct reasons that are counted. */
+const groupsMax = 500;
+
+/** Failed rows with the same column and reason. */
+export interface Group extends RowProblem {
+  readonly key: string;
+  count: number;
+  readonly firstLine: number;
+}
+
+/** What failed in a pass over the file. Memory is bounded, however many rows fail. */
+export class FailedRows {
+  readonly #kept = new Map<number, Row>();
+  readonly #groups = new Map<string, Group>();
+  #count = 0;
+
+  /** These rows, and a number of others that are only counted. */
+  static of(rows: readonly Row[], notKept: number): FailedRows {
+    const failed = new FailedRows();
+    for (const row of rows) failed.add(row);
+    failed.#count += notKept;
+    return failed;
+  }
+
+  /** All that failed, including rows that are not kept. */
+  get count(): number {
+    return this.#count;
+  }
+
+  get keptCount(): number {
+    return this.#kept.size;
+  }
+
+  get isComplete(): boolean {
+    return this.#count === this.#kept.size;
+  }
+
+  add(row: Row): void {
+    if (this.#kept.size < rowsKeptMax || this.#kept.has(row.line)) this.#kept.set(row.line, copyOf(row));
+    this.#count++;
+    for (const problem of row.problems) {
+      const key = keyOf(problem);
+      const known = this.#groups.get(key);
+      if (known) known.count++;
+      else if (this.#groups.size < groupsMax)
+        this.#groups.set(key, { ...problem, key, count: 1, firstLine: row.line });
+    }
+  }
+
+  get(line: number): Row | undefined {
+    return this.#kept.get(line);
+  }
+
+  /** Replaces a row that was corrected, whether or not it passes now. */
+  correct(row: Row): void {
+    if (!this.#kept.has(row.line)) return;
+    this.#kept.set(row.line, row);
+  }
+
+  /** In the order of the file. */
+  rows(): Row[] {
+    return [...this.#kept.values()].sort((one, other) => one.line - other.line);
+  }
+
+  /** Those that pass now, because they were corrected. */
+  corrected(): Row[] {
+    return this.rows().filter(({ problems }) => problems.length === 0);
+  }
+
+  /** The largest group first. */
+  groups(): Group[] {
+    return [...this.#groups.values()].sort((one, other) => other.count - one.count);
+  }
+}
+
+/** A cell is a part of the text that it was cut from, so that one cell would keep 64 KiB of the file in memory. */
+function copyOf(row: Row): Row {
+  return JSON.parse(JSON.stringify(row));
+}
+
+export function keyOf({ column, code, message }: RowProblem): string {
+  return `${column}\n${code}\n${message}`;
+}

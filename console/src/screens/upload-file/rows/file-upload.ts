@@ -1,0 +1,332 @@
+import { Connection } from '../../../../../client/src/connection.ts';
+import { resources } from '../../../../../client/src/generated/resources.ts';
+import { limits } from '../../../../../client/src/limits.ts';
+import { FileError } from '../../../../../client/src/parsing/file-error.ts';
+import { IdSet } from '../../../../../client/src/uploading/id-set.ts';
+import { addCounts, type Counts, noCounts } from '../../../../../client/src/uploading/send-cuts.ts';
+import { apiBase } from '../../../api/request.ts';
+import type { DescribedFile, Settings } from './describe-file.ts';
+import { FailedRows } from './failed-rows.ts';
+import { nextTurn } from './next-turn.ts';
+import { openBlob } from './open-blob.ts';
+import { type Row, RowChecker } from './row-checker.ts';
+import { type Answered, sendRows } from './send-rows.ts';
+
+export type Step = 'check' | 'dry-run' | 'upload' | 'upload-corrected';
+
+export interface Progress {
+  readonly step: Step;
+  /** From 0 to 1. */
+  readonly share: number;
+  readonly rows: number;
+}
+
+/** The outcome of the last step that ran to its end. */
+export interface Finished {
+  readonly step: Step;
+  readonly rows: number;
+  readonly failed: number;
+}
+
+/** A step that was stopped or failed. It continues where it was, under the same Idempotency-Keys. */
+interface Interrupted {
+  readonly step: Step;
+  readonly key: string;
+  readonly done: number;
+  readonly rows: readonly Row[];
+  readonly startedMs: number;
+}
+
+export interface UploadState {
+  readonly progress: Progress | undefined;
+  readonly finished: Finished | undefined;
+  readonly failed: FailedRows;
+  /** Rows that pass now, because they were corrected. */
+  readonly corrected: number;
+  /** Rows whose id an earlier row has, found by the check. */
+  readonly repeatedIds: number;
+  readonly firstRepeated: number | undefined;
+  /** What was stored by all uploads of this file. */
+  readonly counts: Counts;
+  readonly hasUploaded: boolean;
+  readonly canContinue: boolean;
+  readonly error: unknown;
+  /** Why requests wait. */
+  readonly waiting: string | undefined;
+}
+
+const idsComparedMax = 1_000_000;
+const noticeMs = 100;
+
+const initial: UploadState = {
+  progress: undefined,
+  finished: undefined,
+  failed: new FailedRows(),
+  corrected: 0,
+  repeatedIds: 0,
+  firstRepeated: undefined,
+  counts: noCounts,
+  hasUploaded: false,
+  canContinue: false,
+  error: undefined,
+  waiting: undefined,
+};
+
+/**
+ * Checks and uploads one file. Each step reads the file again as a stream; only failed rows and corrections are kept. It
+ * is a store outside of React, because a step goes on while the screen is drawn again.
+ */
+export class FileUpload {
+  readonly checker: RowChecker;
+  readonly #described: DescribedFile;
+  readonly #settings: Settings;
+  readonly #corrections = new Map<number, Row>();
+  readonly #listeners = new Set<() => void>();
+  readonly #connection: Connection;
+  #state = initial;
+  #stop: AbortController | undefined;
+  #interrupted: Interrupted | undefined;
+  #shownAtMs = 0;
+
+  constructor(described: DescribedFile, settings: Settings) {
+    this.#described = described;
+    this.#settings = settings;
+    this.checker = new RowChecker(described, settings);
+    // The service goes by the cookie of the session and ignores the key.
+    this.#connection = new Connection({
+      url: location.origin + apiBase,
+      key: 'console',
+      onRetry: ({ message }, waitMs) =>
+        this.#show({ waiting: `${message} Sending again in ${Math.ceil(waitMs / 1_000)} s.` }),
+    });
+  }
+
+  readonly subscribe = (listener: () => void): (() => void) => {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  };
+
+  readonly state = (): UploadState => this.#state;
+
+  /** Everything that needs no other record, without the service. */
+  async check(): Promise<void> {
+    await this.#run('check', async (signal) => {
+      const failed = new FailedRows();
+      const ids = new IdSet();
+      let [rows, compared, repeatedIds] = [0, 0, 0];
+      let firstRepeated: number | undefined;
+      const { idField } = resources[this.checker.type];
+      for await (const chunk of this.#read(0, 'check')) {
+        signal.throwIfAborted();
+        for (const row of chunk) {
+          rows++;
+          if (row.problems.length > 0) failed.add(row);
+          const id = row.record?.[idField];
+          if (typeof id !== 'string' || row.problems.length > 0) continue;
+          if (ids.batchOf(id) !== undefined) {
+            repeatedIds++;
+            firstRepeated ??= row.line;
+          } else if (compared++ < idsComparedMax) ids.add(id, 0);
+        }
+        this.#progress('check', rows);
+      }
+      this.#show({
+        failed,
+        repeatedIds,
+        firstRepeated,
+        finished: { step: 'check', rows, failed: failed.count },
+      });
+    });
+  }
+
+  /** Asks the service what it would do, including whether references exist. Nothing is stored. */
+  dryRun(): Promise<void> {
+    return this.#send(newStep('dry-run'));
+  }
+
+  /** Uploads every row that passes, with the corrections. */
+  upload(): Promise<void> {
+    return this.#send(newStep('upload'));
+  }
+
+  /** Uploads only the rows that failed before and were corrected since. */
+  uploadCorrected(): Promise<void> {
+    return this.#send(newStep('upload-corrected', this.#state.failed.corrected()));
+  }
+
+  /** Continues a step that was interrupted. Requests whose answer was lost are answered as they were stored. */
+  async continue(): Promise<void> {
+    if (this.#interrupted === undefined) return;
+    // Interactions have no ids: once the service has forgotten the keys, it would store them again.
+    const isForgotten = Date.now() - this.#interrupted.startedMs > limits.keptForMs;
+    if (isForgotten && this.checker.type === 'interactions')
+      this.#show({
+        error: new Error('It was interrupted a day ago. Upload what is not stored as a new file.'),
+      });
+    else await this.#send(this.#interrupted);
+  }
+
+  stop(): void {
+    this.#stop?.abort();
+  }
+
+  /** Corrects a cell, or the whole text of a row whose cells are unknown. */
+  correct(line: number, column: string | null, text: string): void {
+    if (this.#stop || this.#interrupted) return;
+    this.#correct(line, column, text);
+    this.#show({ corrected: this.#state.failed.corrected().length });
+  }
+
+  /** Corrects the same wrong value in every row that was kept. */
+  correctEvery(column: string, from: string, to: string): void {
+    if (this.#stop || this.#interrupted) return;
+    const at = this.checker.header.indexOf(column);
+    for (const { line, cells, problems } of this.#state.failed.rows())
+      if (cells?.[at] === from && problems.some((problem) => problem.column === column))
+        this.#correct(line, column, to);
+    this.#show({ corrected: this.#state.failed.corrected().length });
+  }
+
+  #correct(line: number, column: string | null, text: string): void {
+    const row = this.#state.failed.get(line);
+    if (row === undefined) return;
+    const at = this.checker.header.indexOf(column ?? '');
+    const corrected =
+      row.cells === undefined || at < 0
+        ? this.checker.ofText(line, text)
+        : this.checker.ofCells(line, row.cells.with(at, text));
+    this.#corrections.set(line, corrected);
+    this.#state.failed.correct(corrected);
+  }
+
+  async #send(step: Interrupted): Promise<void> {
+    const isFresh = step !== this.#interrupted;
+    const dryRun = step.step === 'dry-run';
+    let { done } = step;
+    this.#interrupted = undefined;
+    await this.#run(step.step, async (signal) => {
+      // Rows of the file that fail are found again; those that were corrected come from here.
+      if (isFresh) this.#show({ failed: this.#failedBefore(step), corrected: 0 });
+      const { connection, type } = { connection: this.#connection, type: this.checker.type };
+      const rows =
+        step.step === 'upload-corrected' ? chunked(step.rows.slice(done)) : this.#read(done, step.step);
+      try {
+        for await (const answered of sendRows(rows, {
+          connection,
+          type,
+          key: step.key,
+          dryRun,
+          done,
+          signal,
+        })) {
+          done = answered.done;
+          this.#note(answered, dryRun);
+          this.#progress(step.step, done, step.rows.length);
+        }
+      } catch (error) {
+        // What was read before the file broke off is answered; reading it again would end at the same place.
+        if (!(error instanceof FileError || dryRun)) this.#interrupted = { ...step, done };
+        throw error;
+      } finally {
+        if (!dryRun && done > 0) this.#show({ hasUploaded: true });
+      }
+      const { failed } = this.#state;
+      this.#show({ finished: { step: step.step, rows: done, failed: failed.count } });
+    });
+  }
+
+  #failedBefore({ step, rows }: Interrupted): FailedRows {
+    if (step !== 'upload-corrected') return new FailedRows();
+    const { failed } = this.#state;
+    const sent = new Set(rows.map(({ line }) => line));
+    const others = failed.rows().filter(({ line }) => !sent.has(line));
+    return FailedRows.of(others, failed.count - failed.keptCount);
+  }
+
+  #note({ outcome, sent, unsent }: Answered, dryRun: boolean): void {
+    const { failed } = this.#state;
+    for (const row of unsent) failed.add(row);
+    for (const { index, problems } of outcome.failed)
+      failed.add(this.checker.withAnswer(sent[index] as Row, problems));
+    this.#state = {
+      ...this.#state,
+      waiting: undefined,
+      counts: dryRun ? this.#state.counts : addCounts(this.#state.counts, outcome.counts),
+    };
+  }
+
+  /** Runs one step at a time. */
+  async #run(step: Step, work: (signal: AbortSignal) => Promise<void>): Promise<void> {
+    if (this.#stop) return;
+    this.#stop = new AbortController();
+    const { signal } = this.#stop;
+    this.#show({
+      progress: { step, share: 0, rows: 0 },
+      error: undefined,
+      finished: undefined,
+      canContinue: false,
+    });
+    try {
+      await work(signal);
+    } catch (error) {
+      if (!signal.aborted) this.#show({ error });
+    } finally {
+      this.#stop = undefined;
+      this.#show({ progress: undefined, waiting: undefined, canContinue: this.#interrupted !== undefined });
+    }
+  }
+
+  /** The rows of the file from `skip` on, corrected where they were. */
+  async *#read(skip: number, step: Step): AsyncGenerator<readonly Row[]> {
+    const { file } = this.#described;
+    const opened = await openBlob(file, this.#settings.type, { ...this.#settings, skipRecords: skip });
+    try {
+      for await (const { records, failures } of opened.chunks()) {
+        const rows = [
+          ...records.map((record) => this.#corrections.get(record.line) ?? this.checker.ofRecord(record)),
+          ...failures.map(
+            (failure) => this.#corrections.get(failure.line) ?? this.checker.ofFailure(failure),
+          ),
+        ];
+        // In the order of the file: a later record with the same id replaces an earlier one.
+        if (failures.length > 0) rows.sort((one, other) => one.line - other.line);
+        this.#share(step, opened.bytesRead() / file.size);
+        yield rows;
+        await nextTurn();
+      }
+    } finally {
+      await opened.close();
+    }
+  }
+
+  #share(step: Step, share: number): void {
+    const rows = this.#state.progress?.rows ?? 0;
+    this.#state = { ...this.#state, progress: { step, rows, share } };
+  }
+
+  #progress(step: Step, rows: number, of = 0): void {
+    const share = of > 0 ? rows / of : (this.#state.progress?.share ?? 0);
+    this.#state = { ...this.#state, progress: { step, rows, share } };
+    if (performance.now() - this.#shownAtMs > noticeMs) this.#show({});
+  }
+
+  #show(changed: Partial<UploadState>): void {
+    this.#state = { ...this.#state, ...changed };
+    this.#shownAtMs = performance.now();
+    for (const listener of this.#listeners) listener();
+  }
+}
+
+async function* chunked(rows: readonly Row[]): AsyncGenerator<readonly Row[]> {
+  yield rows;
+}
+
+function newStep(step: Step, rows: readonly Row[] = []): Interrupted {
+  return { step, key: newKey(), done: 0, rows, startedMs: Date.now() };
+}
+
+/** Not `crypto.randomUUID`, which browsers offer only over HTTPS and on the machine itself. */
+function newKey(): string {
+  const bytes = crypto.getRandomValues(new Uint8Array(16));
+  return `console-${Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('')}`;
+}

@@ -1,0 +1,251 @@
+import { type FormEvent, useId } from 'react';
+import { type UploadType, uploadTypes } from '../../../../client/src/generated/resources.ts';
+import { schemas } from '../../../../client/src/generated/schemas.ts';
+import { typeName } from '../../format/format.ts';
+import { Filters, SelectFilter, TextFilter } from '../../parts/filters.tsx';
+import { Table } from '../../parts/table.tsx';
+import {
+  complaintsAbout,
+  type DescribedFile,
+  isJson,
+  placeName,
+  type Settings,
+} from './rows/describe-file.ts';
+
+interface SettingsFormProps {
+  readonly described: DescribedFile;
+  readonly settings: Settings | undefined;
+  readonly permitted: readonly UploadType[];
+  readonly onChange: (settings: Settings) => void;
+  /** Another type has other suggestions. */
+  readonly onType: (type: UploadType) => void;
+  readonly onCheck: (settings: Settings) => void;
+}
+
+/** What the file holds: its type, which column is which field, and how values are written. */
+export function SettingsForm(props: SettingsFormProps) {
+  const { described, settings, permitted, onChange, onType, onCheck } = props;
+  const isPermitted = settings !== undefined && permitted.includes(settings.type);
+  const complaints = settings && isPermitted ? complaintsAbout(described, settings) : [];
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    if (settings && isPermitted && complaints.length === 0) onCheck(settings);
+  };
+  return (
+    <section className="card">
+      <h2>What it holds</h2>
+      <form onSubmit={submit} className="form-wide">
+        <Filters>
+          <TypeField value={settings?.type} onChange={onType} />
+          {settings && <ValueFields described={described} settings={settings} onChange={onChange} />}
+        </Filters>
+        {settings && settings.type === described.suggestedType && (
+          <p className="hint">
+            The name of the file or its columns suggest {typeName(settings.type).toLowerCase()}.
+          </p>
+        )}
+        {described.detectedEncoding && (
+          <p className="hint">
+            The file is not UTF-8. It is read as {described.detectedEncoding}; choose another encoding if
+            letters look wrong.
+          </p>
+        )}
+        {settings && !isPermitted && (
+          <p className="problem" role="alert">
+            This key may not upload {settings.type.replaceAll('-', ' ')}. It may upload:{' '}
+            {permitted.join(', ')}.
+          </p>
+        )}
+        {settings && <Columns described={described} settings={settings} onChange={onChange} />}
+        <FirstRows described={described} />
+        {complaints.length > 0 && (
+          <div className="notice notice-bad" role="alert">
+            <p className="notice-title">The file cannot be read like this</p>
+            <ul>
+              {complaints.map((complaint) => (
+                <li key={complaint}>{complaint}</li>
+              ))}
+            </ul>
+          </div>
+        )}
+        <button type="submit" className="primary" disabled={!isPermitted || complaints.length > 0}>
+          Check the file
+        </button>
+      </form>
+    </section>
+  );
+}
+
+interface TypeFieldProps {
+  readonly value: UploadType | undefined;
+  readonly onChange: (type: UploadType) => void;
+}
+
+function TypeField({ value, onChange }: TypeFieldProps) {
+  return (
+    <SelectFilter
+      label="Type of the records"
+      value={value}
+      any="Choose a type"
+      onChange={(type) => type && onChange(type as UploadType)}
+      choices={uploadTypes.map((type) => ({
+        value: type,
+        text: typeName(type),
+      }))}
+    />
+  );
+}
+
+const encodings = ['utf-8', 'windows-1252', 'iso-8859-15', 'utf-16le', 'shift_jis', 'gb18030'];
+
+interface ChangeProps {
+  readonly described: DescribedFile;
+  readonly settings: Settings;
+  readonly onChange: (settings: Settings) => void;
+}
+
+/** The same options as those of the command. JSON has numbers of its own, so they need none. */
+function ValueFields({ described, settings, onChange }: ChangeProps) {
+  const { dateFormat, decimalComma, thousands, encoding, idFrom } = settings;
+  const hasColumns = !isJson(described.format);
+  const isText = described.format !== 'xlsx' && described.format !== 'parquet';
+  return (
+    <>
+      <TextFilter
+        label="Dates, as in dd/MM/yyyy"
+        value={dateFormat}
+        onChange={(value) => onChange({ ...settings, dateFormat: value })}
+      />
+      {hasColumns && (
+        <SelectFilter
+          label="Numbers are written"
+          value={decimalComma ? 'comma' : thousands ? 'thousands' : undefined}
+          any="1234.5"
+          onChange={(value) =>
+            onChange({
+              ...settings,
+              decimalComma: value === 'comma' || undefined,
+              thousands: value === 'thousands' || undefined,
+            })
+          }
+          choices={[
+            { value: 'thousands', text: '1,234.5' },
+            { value: 'comma', text: '1.234,5' },
+          ]}
+        />
+      )}
+      {isText && (
+        <SelectFilter
+          label="Encoding"
+          value={encoding}
+          any="Detected"
+          onChange={(value) => onChange({ ...settings, encoding: value })}
+          choices={encodings.map((value) => ({ value, text: value }))}
+        />
+      )}
+      {hasColumns && (
+        <TextFilter
+          label="Make ids from columns"
+          value={idFrom?.join(', ')}
+          onChange={(value) =>
+            onChange({ ...settings, idFrom: value?.split(',').map((name) => name.trim()) })
+          }
+        />
+      )}
+    </>
+  );
+}
+
+/** Each column with its first value and the field it is sent as. */
+function Columns({ described, settings, onChange }: ChangeProps) {
+  const { header, firstRows } = described;
+  const { type, map } = settings;
+  const fields = Object.keys(schemas[type].properties);
+  const { required } = schemas[type];
+  return (
+    <Table
+      caption="Columns"
+      columns={[
+        {
+          title: isJson(described.format) ? 'Member' : 'Column',
+          cell: ({ column }) => <code>{column}</code>,
+        },
+        {
+          title: 'First value',
+          cell: ({ at }) => <span className="cell-text">{firstRows[0]?.cells[at]}</span>,
+        },
+        {
+          title: 'Sent as',
+          cell: ({ column }) => (
+            <FieldChoice
+              column={column}
+              field={map[column] ?? ''}
+              fields={fields}
+              required={required}
+              onChange={(field) => onChange({ ...settings, map: { ...map, [column]: field } })}
+            />
+          ),
+        },
+      ]}
+      rows={header.map((column, at) => ({ column, at }))}
+      keyOf={({ at }) => String(at)}
+    />
+  );
+}
+
+interface FieldChoiceProps {
+  readonly column: string;
+  readonly field: string;
+  readonly fields: readonly string[];
+  readonly required: readonly string[];
+  readonly onChange: (field: string) => void;
+}
+
+function FieldChoice({ column, field, fields, required, onChange }: FieldChoiceProps) {
+  const id = useId();
+  return (
+    <span className="field-choice">
+      <select
+        id={id}
+        aria-label={`Field of ${column}`}
+        value={field}
+        onChange={({ target }) => onChange(target.value)}
+      >
+        <option value="">not sent</option>
+        {fields.map((name) => (
+          <option key={name} value={name}>
+            {required.includes(name) ? `${name} (required)` : name}
+          </option>
+        ))}
+      </select>
+      {field !== '' && !isSameName(field, column) && <span className="hint">similar name: check it</span>}
+    </span>
+  );
+}
+
+/** "Shop ID" and shop_id are the same; "Shop Nr" and shop_id are not. */
+function isSameName(field: string, column: string): boolean {
+  const letters = (name: string) => name.toLowerCase().replace(/[^\p{L}\p{N}]/gu, '');
+  return letters(field) === letters(column);
+}
+
+function FirstRows({ described: { header, firstRows, format } }: { readonly described: DescribedFile }) {
+  return (
+    <details className="terminal" open>
+      <summary>First rows</summary>
+      <Table
+        caption="First rows of the file"
+        wide
+        columns={[
+          { title: placeName(format), cell: ({ line }) => line },
+          ...header.map((title, at) => ({
+            title,
+            cell: ({ cells }: (typeof firstRows)[number]) => cells[at] ?? '',
+          })),
+        ]}
+        rows={firstRows}
+        keyOf={({ line }) => String(line)}
+      />
+    </details>
+  );
+}

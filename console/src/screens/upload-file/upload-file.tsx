@@ -1,0 +1,124 @@
+import './upload-file.css';
+import { Link } from '@tanstack/react-router';
+import { useEffect, useState } from 'react';
+import { resources, type UploadType, uploadTypes } from '../../../../client/src/generated/resources.ts';
+import { FileError } from '../../../../client/src/parsing/file-error.ts';
+import { uploadPermission } from '../../api/permissions.ts';
+import { formatBytes } from '../../format/format.ts';
+import { shellOptions, shellWord } from '../../format/shell-word.ts';
+import { usePermits } from '../../frame/signed-in.tsx';
+import { NotPermitted } from '../../parts/notices.tsx';
+import { Page } from '../../parts/page.tsx';
+import { Terminal } from '../../parts/terminal.tsx';
+import { CheckedFile } from './checked-file.tsx';
+import { ChooseFile } from './choose-file.tsx';
+import { type DescribedFile, describeFile, type Settings, suggestSettings } from './rows/describe-file.ts';
+import { FileUpload } from './rows/file-upload.ts';
+import { inScreenWords } from './rows/screen-words.ts';
+import { SettingsForm } from './settings-form.tsx';
+
+export function UploadFileScreen() {
+  const may = usePermits();
+  const permitted = uploadTypes.filter((type) => may(uploadPermission(type)));
+  return (
+    <Page
+      title="Upload a file"
+      lead="The file is read and checked in this browser, by the rules of the intake command. Only records that pass are sent."
+      back={<Link to="/uploads">Uploads</Link>}
+    >
+      {permitted.length > 0 ? (
+        <UploadFile permitted={permitted} />
+      ) : (
+        <NotPermitted permission="data:write" what="Uploading records" />
+      )}
+    </Page>
+  );
+}
+
+function UploadFile({ permitted }: { readonly permitted: readonly UploadType[] }) {
+  const [described, setDescribed] = useState<DescribedFile>();
+  const [settings, setSettings] = useState<Settings>();
+  const [problem, setProblem] = useState<string>();
+  const [upload, setUpload] = useState<FileUpload>();
+  useEffect(() => () => upload?.stop(), [upload]);
+
+  const read = async (file: File, before?: Settings) => {
+    setProblem(undefined);
+    setUpload(undefined);
+    try {
+      const found = await describeFile(file, before?.encoding);
+      const type = before?.type ?? found.suggestedType;
+      setDescribed(found);
+      // Another encoding may be another header.
+      setSettings(type && { ...suggestSettings(found, type), ...(before && keptOptions(before)) });
+    } catch (error) {
+      if (before === undefined) setDescribed(undefined);
+      const lines = error instanceof FileError ? error.lines : [String(error)];
+      setProblem(lines.map(inScreenWords).join(' '));
+    }
+  };
+  const check = (chosen: Settings) => {
+    if (described === undefined) return;
+    const started = new FileUpload(described, chosen);
+    setUpload(started);
+    started.check();
+  };
+  return (
+    <>
+      <ChooseFile
+        chosen={described && `${described.file.name}, ${formatBytes(described.file.size)}`}
+        problem={problem}
+        onChoose={(file) => {
+          if (upload?.state().progress) setProblem('Stop what is running first, or wait for its end.');
+          else read(file);
+        }}
+      />
+      {described && !upload && (
+        <SettingsForm
+          described={described}
+          settings={settings}
+          permitted={permitted}
+          onChange={(changed) => {
+            if (changed.encoding === settings?.encoding) setSettings(changed);
+            else read(described.file, changed);
+          }}
+          onType={(type) => setSettings(suggestSettings(described, type))}
+          onCheck={check}
+        />
+      )}
+      {upload && settings && (
+        <CheckedFile
+          upload={upload}
+          fileName={described?.file.name ?? ''}
+          onChangeSettings={() => setUpload(undefined)}
+        />
+      )}
+      {settings && described && <SameFromTerminal name={described.file.name} settings={settings} />}
+    </>
+  );
+}
+
+function keptOptions({ encoding, dateFormat, decimalComma, thousands }: Settings): Partial<Settings> {
+  return { encoding, dateFormat, decimalComma, thousands };
+}
+
+function SameFromTerminal({ name, settings }: { readonly name: string; readonly settings: Settings }) {
+  const { type, map, dateFormat, decimalComma, thousands, encoding, idFrom } = settings;
+  const maps = Object.entries(map)
+    .filter(([column, field]) => column !== field)
+    .map(([column, field]) => ` --map ${shellWord(`${column}=${field}`)}`);
+  const options = shellOptions({ type, 'date-format': dateFormat, encoding, 'id-from': idFrom?.join(',') });
+  const switches = `${decimalComma ? ' --decimal-comma' : ''}${thousands ? ' --thousands' : ''}`;
+  return (
+    <Terminal
+      calls={[
+        {
+          path: resources[type].path,
+          method: 'POST',
+          body: '{"records": [{…}]}',
+          intake: `intake upload ${shellWord(name)}${options}${switches}${maps.join('')}`,
+        },
+      ]}
+    />
+  );
+}

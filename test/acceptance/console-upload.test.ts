@@ -1,0 +1,284 @@
+// @module-tag full
+
+import { randomUUID } from 'node:crypto';
+import { existsSync, readFileSync } from 'node:fs';
+import { strToU8, zipSync } from 'fflate';
+import { parquetWriteBuffer } from 'hyparquet-writer';
+import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
+import { newShop } from '../support/new-records.ts';
+
+const executablePath = '/usr/bin/chromium';
+const rows = 20_000;
+
+describe.skipIf(!existsSync(executablePath))(
+  'uploading a file from the console (needs Debian’s chromium)',
+  { timeout: 240_000 },
+  () => {
+    let server: BuiltServer;
+    let browser: Browser;
+    let key: string;
+    const shop = newShop();
+
+    beforeAll(async () => {
+      server = await startBuiltServer();
+      key = await server.createKey('console-upload');
+      await post('shops', [shop]);
+      browser = await chromium.launch({
+        executablePath,
+        args: ['--no-sandbox', '--disable-gpu'],
+        timeout: 100_000,
+      });
+    });
+
+    afterAll(async () => {
+      await browser?.close();
+      await server?.stop();
+    });
+
+    function api(path: string, init: RequestInit = {}): Promise<Response> {
+      const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' };
+      return fetch(server.url + path, { ...init, headers });
+    }
+
+    async function post(type: string, records: readonly object[]): Promise<void> {
+      const answer = await api(`/v1/data/${type}`, { method: 'POST', body: JSON.stringify({ records }) });
+      expect(answer.status).toBe(200);
+    }
+
+    async function countInteractions(): Promise<number> {
+      const headers = { authorization: `Bearer ${key}`, accept: 'application/x-ndjson' };
+      const lines = await (await fetch(`${server.url}/user-interactions`, { headers })).text();
+      return lines.split('\n').filter((line) => line.includes('PAGE_VIEW')).length;
+    }
+
+    /** The screen, signed in. Fails the test if the page has an error or breaks its content security policy. */
+    async function openScreen(credential = key, options: BrowserContextOptions = {}): Promise<Page> {
+      const context = await browser.newContext({ locale: 'en-GB', ...options });
+      const page = await context.newPage();
+      const errors: string[] = [];
+      page.on('pageerror', (error) => errors.push(String(error)));
+      page.on('console', (message) => {
+        if (/content security policy/i.test(message.text())) errors.push(message.text());
+      });
+      onTestFinished(async () => {
+        await context.close();
+        expect(errors).toEqual([]);
+      });
+      await page.goto(`${server.url}/console/sign-in`);
+      await page.getByLabel('API key').fill(credential);
+      await page.getByRole('button', { name: 'Sign in' }).click();
+      await page.getByRole('link', { name: 'Upload a file' }).first().click();
+      await page.getByRole('heading', { name: 'Upload a file' }).waitFor();
+      return page;
+    }
+
+    async function choose(page: Page, name: string, content: string | Uint8Array): Promise<void> {
+      const file = { name, mimeType: 'text/plain', buffer: Buffer.from(content as string) };
+      await page.getByLabel('File to upload').setInputFiles(file);
+    }
+
+    it('a dirty CSV is checked, corrected, uploaded once although an answer is lost, and the rest is saved', async () => {
+      const dirty = dirtyTransactions(shop.shop_id);
+      const page = await openScreen();
+      const keys: string[] = [];
+      let isLost = false;
+      await page.route(/\/console\/api\/v1\/data\/transactions$/, async (route) => {
+        keys.push(route.request().headers()['idempotency-key'] ?? 'none');
+        if (isLost) return route.continue();
+        isLost = true;
+        await route.fetch();
+        await route.abort();
+      });
+      await choose(page, 'export of 2026.csv', dirty.text);
+
+      const type = page.getByLabel('Type of the records');
+      await expect.poll(() => type.inputValue()).toBe('transactions');
+      expect(await page.getByLabel('Field of Shop ID').inputValue()).toBe('shop_id');
+      expect(await page.getByLabel('Field of Note').inputValue()).toBe('');
+      await page.getByRole('button', { name: 'Check the file' }).click();
+      await page.getByText('19,939 rows of 20,000 can be uploaded, 61 cannot.').waitFor();
+
+      await page.getByRole('button', { name: /Region must be a 2-letter country code 40 rows/ }).click();
+      for (const line of dirty.regionLines.slice(0, 2)) {
+        const cell = rowOf(page, line).getByLabel('Region');
+        await cell.fill('GB');
+        await cell.press('Enter');
+        await rowOf(page, line).getByText('Corrected').waitFor();
+      }
+      await page.getByRole('button', { name: 'Check references too' }).click();
+      await page
+        .getByText('The service would store 19,931 rows of 20,000; 69 would fail. Nothing is stored yet.')
+        .waitFor();
+      expect(keys).toEqual([]);
+
+      await page.getByRole('button', { name: 'Upload 19,931 rows' }).click();
+      const counts = page.getByLabel('What was stored');
+      await expect.poll(() => counts.innerText()).toMatch(/Created\s+19,931\b/);
+      expect(await counts.innerText()).toMatch(/Failed\s+69\b/);
+      expect(keys.every((each) => /^console-[0-9a-f]{32}-\d+-\d+$/.test(each))).toBe(true);
+      expect(keys.filter((each) => each === keys[0])).toHaveLength(2);
+      expect(new Set(keys).size).toBe(keys.length - 1);
+
+      await page.getByRole('button', { name: /Shop ID .* 10 rows/ }).click();
+      const [shopLine = 0] = dirty.shopLines;
+      await rowOf(page, shopLine).getByLabel('Shop ID').fill(shop.shop_id);
+      await rowOf(page, shopLine).getByLabel('Shop ID').press('Enter');
+      await page.getByRole('button', { name: /Amount .* 20 rows/ }).click();
+      await page.getByLabel('Amount: replace ten with').fill('10');
+      await page.getByRole('button', { name: 'Replace all' }).click();
+      await page.getByRole('button', { name: 'Upload 21 corrected rows' }).click();
+      await expect.poll(() => counts.innerText()).toMatch(/Created\s+19,952\b/);
+      expect(await counts.innerText()).toMatch(/Failed\s+48\b/);
+
+      const download = page.waitForEvent('download');
+      await page.getByRole('button', { name: 'Save the rest as CSV' }).click();
+      const saved = await download;
+      expect(saved.suggestedFilename()).toBe('export of 2026.failed.csv');
+      const [header, ...rest] = readFileSync(await saved.path(), 'utf8')
+        .trimEnd()
+        .split('\n');
+      expect(header).toBe('\ufeffTransaction ID,Shop ID,Region,Savings,Amount,Created,Note,failed_reason');
+      expect(rest).toHaveLength(48);
+      expect(rest.filter((line) => line.includes('Region: must be a 2-letter country code'))).toHaveLength(
+        38,
+      );
+      expect(rest.filter((line) => line.includes('Shop ID: refers to no shop'))).toHaveLength(9);
+
+      const [corrected = 0] = dirty.regionLines;
+      for (const line of [corrected, shopLine]) {
+        const answer = await api(`/v1/data/transactions/${dirty.ids[line - 2]}`);
+        expect(await answer.json()).toMatchObject({ shop_id: shop.shop_id, region: 'GB' });
+      }
+    });
+
+    it('an interrupted upload of interactions continues, and stores each of them once', async () => {
+      const count = 5_000;
+      const lines = Array.from({ length: count }, (_, at) =>
+        JSON.stringify({
+          interaction_type: 'PAGE_VIEW',
+          item_type: at % 1_000 === 999 ? 'SHOPS' : 'SHOP',
+          item_id: shop.shop_id,
+          event_timestamp: 1_760_000_000 + at,
+        }),
+      );
+      const page = await openScreen();
+      let requests = 0;
+      await page.route(/\/console\/api\/user-interactions\/batch$/, async (route) => {
+        // The second is stored, but its answer is one that nobody retries.
+        if (++requests !== 2) return route.continue();
+        await route.fetch();
+        await route.fulfill({ status: 400, contentType: 'text/plain', body: 'a proxy' });
+      });
+      await choose(page, 'interactions.ndjson', lines.join('\n'));
+      await page.getByRole('button', { name: 'Check the file' }).click();
+      await page.getByRole('button', { name: 'Upload 4,995 rows' }).click();
+      await page.getByText('The upload was interrupted').waitFor();
+      await page.getByRole('button', { name: 'Continue the upload' }).click();
+      const counts = page.getByLabel('What was stored');
+      await expect.poll(() => counts.innerText()).toMatch(/Created\s+4,995\b/);
+      expect(await countInteractions()).toBe(4_995);
+
+      const cell = rowOf(page, 1_000).getByLabel('item_type');
+      await cell.fill('SHOP');
+      await cell.press('Enter');
+      await page.getByRole('button', { name: 'Upload 1 corrected row' }).click();
+      await expect.poll(() => counts.innerText()).toMatch(/Created\s+4,996\b/);
+      expect(await countInteractions()).toBe(4_996);
+    });
+
+    it.each([
+      ['tags.xlsx', 'Row 3', xlsxOf],
+      ['tags.parquet', 'Record 2', parquetOf],
+    ])('%s is read under the content security policy, corrected and uploaded', async (name, place, make) => {
+      // Large enough that a library would unpack it in a worker, from a script that the policy forbids.
+      const tags = Array.from({ length: 12_000 }, (_, at) => [randomUUID(), at === 1 ? '' : `tag ${at}`]);
+      const page = await openScreen();
+      await choose(page, name, make(['Tag ID', 'name'], tags));
+      await expect.poll(() => page.getByLabel('Field of Tag ID').inputValue()).toBe('tag_id');
+      await page.getByRole('button', { name: 'Check the file' }).click();
+      await page.getByText('11,999 rows of 12,000 can be uploaded, 1 cannot.').waitFor();
+      await page.getByRole('heading', { name: place, exact: true }).waitFor();
+      await page.getByLabel('name', { exact: true }).fill('vegan');
+      await page.getByLabel('name', { exact: true }).press('Enter');
+      await page.getByRole('button', { name: 'Upload 12,000 rows' }).click();
+      await page.getByText('The whole file is stored.').waitFor();
+      expect(await (await api(`/v1/data/tags/${tags[1]?.[0]}`)).json()).toMatchObject({ name: 'vegan' });
+    });
+
+    it('a key for one type uploads that type, and a key without the permission reads why not', async () => {
+      const ofTags = await server.createKey('console-upload', 'data:write:tags', 'data:read');
+      const page = await openScreen(ofTags);
+      await drop(page, 'shops.csv', `shop_id,name,region\n${randomUUID()},Bakery,GB\n`);
+      await page.getByText('This key may not upload shops. It may upload: tags.').waitFor();
+      expect(await page.getByRole('button', { name: 'Check the file' }).isDisabled()).toBe(true);
+
+      const readOnly = await openScreen(await server.createKey('console-upload', 'data:read'));
+      await readOnly.getByText('Uploading records needs the permission data:write').waitFor();
+    });
+  },
+);
+
+/** Drops a file onto the screen, as from another window. */
+async function drop(page: Page, name: string, text: string): Promise<void> {
+  // As text, because the compiler does not know the browser's types here.
+  const file = `new File([${JSON.stringify(text)}], ${JSON.stringify(name)})`;
+  const dataTransfer = await page.evaluateHandle(
+    `{ const dropped = new DataTransfer(); dropped.items.add(${file}); dropped }`,
+  );
+  await page.dispatchEvent('.drop-zone', 'drop', { dataTransfer });
+}
+
+function rowOf(page: Page, line: number) {
+  return page.getByRole('listitem').filter({
+    has: page.getByRole('heading', { name: `Line ${line.toLocaleString('en-GB')}`, exact: true }),
+  });
+}
+
+type Make = (header: readonly string[], rows: readonly (readonly string[])[]) => Uint8Array;
+
+/** A spreadsheet with all of its texts in their cells. */
+const xlsxOf: Make = (header, rows) => {
+  const main = 'http://schemas.openxmlformats.org/spreadsheetml/2006/main';
+  const relations = 'http://schemas.openxmlformats.org/officeDocument/2006/relationships';
+  const cells = (row: readonly string[], line: number) =>
+    row.map((text, at) => `<c r="${'AB'[at]}${line}" t="inlineStr"><is><t>${text}</t></is></c>`).join('');
+  const lines = [header, ...rows].map((row, at) => `<row r="${at + 1}">${cells(row, at + 1)}</row>`);
+  const parts = {
+    'xl/workbook.xml': `<workbook xmlns="${main}" xmlns:r="${relations}"><sheets><sheet name="Tags" sheetId="1" r:id="rId1"/></sheets></workbook>`,
+    'xl/_rels/workbook.xml.rels': `<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships"><Relationship Id="rId1" Type="${relations}/worksheet" Target="worksheets/sheet1.xml"/></Relationships>`,
+    'xl/worksheets/sheet1.xml': `<worksheet xmlns="${main}"><sheetData>${lines.join('')}</sheetData></worksheet>`,
+  };
+  const zipped = Object.entries(parts).map(
+    ([path, xml]) => [path, strToU8(`<?xml version="1.0" encoding="UTF-8"?>${xml}`)] as const,
+  );
+  return zipSync(Object.fromEntries(zipped));
+};
+
+const parquetOf: Make = (header, rows) => {
+  const columnData = header.map((name, at) => ({
+    name,
+    data: rows.map((row) => row[at] ?? ''),
+    type: 'STRING' as const,
+  }));
+  return new Uint8Array(parquetWriteBuffer({ columnData, codec: 'SNAPPY' }));
+};
+
+/** Transactions of which 61 are wrong in themselves and 10 name a shop that does not exist. */
+function dirtyTransactions(shopId: string) {
+  const ids = Array.from({ length: rows }, () => randomUUID());
+  const regionLines: number[] = [];
+  const shopLines: number[] = [];
+  const lines = ids.map((id, at) => {
+    const line = at + 2;
+    if (at === 777) return `${id},${shopId},GB,1,2,2026-01-02,a,b`;
+    if (at % 500 === 10) regionLines.push(line);
+    if (at % 2_000 === 20) shopLines.push(line);
+    const region = at % 500 === 10 ? 'GBR' : 'GB';
+    const amount = at % 1_000 === 5 ? 'ten' : '22.49';
+    return `${id},${at % 2_000 === 20 ? randomUUID() : shopId},${region},2.5,${amount},2026-01-02 10:00:00,"note, ${at}"`;
+  });
+  const header = 'Transaction ID,Shop ID,Region,Savings,Amount,Created,Note';
+  return { text: `${header}\n${lines.join('\n')}\n`, ids, regionLines, shopLines };
+}
