@@ -141,7 +141,7 @@ export const limits = {
   erasureIntervalMs: 1_000,
   erasureMs: 10_000,
   /** In a cluster, single interactions may be stored by a version of the suppressions that was read so long ago. */
-  versionSeenMs: 1_000,
+  versionSeenMs: 250,
   versionsSeenMax: 100_000,
   erasureRowsPerScan: 20_000,
   ledgerEntriesPerRead: 10_000,

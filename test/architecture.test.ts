@@ -8,6 +8,7 @@ const sources = globSync('{src,test,scripts}/**/*.ts', { cwd: root });
 const clientSources = globSync('client/{src,test,scripts}/**/*.ts', { cwd: root }).filter(
   (file) => !file.startsWith('client/src/generated/'),
 );
+const consoleSources = globSync('console/{src,test,scripts}/**/*.{ts,tsx}', { cwd: root });
 const importPattern = /(?:from\s+|import\s*\(\s*|import\s+)'([^']+)'/g;
 
 /** Every import of a file: paths from the root for our own files, names for packages. */
@@ -179,20 +180,20 @@ it('no module imports itself by a detour', () => {
     }
   };
   const done = new Set<string>();
-  for (const file of [...sources, ...clientSources]) visit(file, []);
+  for (const file of [...sources, ...clientSources, ...consoleSources]) visit(file, []);
   expect(circles).toEqual([]);
 });
 
 it('no source file is longer than 400 lines', () => {
-  const long = [...sources, ...clientSources].filter(
+  const long = [...sources, ...clientSources, ...consoleSources].filter(
     (file) => readFileSync(resolve(root, file), 'utf8').split('\n').length > 401,
   );
   expect(long).toEqual([]);
 });
 
 it('no folder holds more than a dozen files next to its sub-folders', () => {
-  const code = [...sources, ...globSync('client/src/**/*.ts', { cwd: root })].filter(
-    (file) => /^(client\/)?src\//.test(file) && !file.endsWith('.test.ts'),
+  const code = [...sources, ...clientSources, ...consoleSources].filter(
+    (file) => /^((client|console)\/)?src\//.test(file) && !file.endsWith('.test.ts'),
   );
   const folders = [...Map.groupBy(code, (file) => dirname(file))];
   expect(folders.length).toBeGreaterThan(30);
@@ -208,7 +209,7 @@ it('only config.ts reads the environment', () => {
 
 it('no file carries a name that says nothing', () => {
   const vague = /(^|[/-])(utils?|helpers?|common|misc|managers?|services?)([./-]|$)/;
-  expect([...sources, ...clientSources].filter((file) => vague.test(file))).toEqual([]);
+  expect([...sources, ...clientSources, ...consoleSources].filter((file) => vague.test(file))).toEqual([]);
 });
 
 it('the source files that the documents name exist', () => {

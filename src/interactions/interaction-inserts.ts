@@ -114,7 +114,7 @@ function isKnown(
 
 /**
  * The organisations from which nobody was erased since their interactions were checked. Reading a version costs a cluster a tenth of
- * what storing the interactions does, so one that was read less than a second ago is good enough; the sweep waits for two.
+ * what storing the interactions does, so one that was read a moment ago is good enough; the sweep waits for longer than that moment.
  */
 async function withCurrentVersion(
   client: Client,

@@ -89,7 +89,10 @@ it('a build brings its bill of materials: CycloneDX, what only builds and tests 
   for (const name of ['typescript', 'vitest'])
     expect(scopeOf.get(`${name}@${manifest.devDependencies[name]}`), name).toBe('optional');
   expect(components.filter(({ hashes = [] }) => hashes.length === 0)).toEqual([]);
-  expect(components.filter(({ name }) => name.startsWith('hyparquet'))).toEqual([]);
+  // Of the command's packages it has those that the console contains too.
+  expect(components.filter(({ name }) => name.startsWith('hyparquet-'))).toEqual([]);
+  for (const name of ['hyparquet', 'react'])
+    expect(components.find((one) => one.name === name)?.scope, name).toBe('required');
 });
 
 it('no secret is in the repository: nothing that looks like a key', () => {

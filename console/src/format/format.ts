@@ -1,13 +1,7 @@
 // format/: how values are written for a reader: times, numbers, names of types.
 
 const numberFormat = new Intl.NumberFormat();
-const compactBytes = new Intl.NumberFormat(undefined, {
-  style: 'unit',
-  unit: 'byte',
-  notation: 'compact',
-  unitDisplay: 'narrow',
-  maximumFractionDigits: 1,
-});
+const byteUnits = ['B', 'kB', 'MB', 'GB'];
 const timeFormat = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' });
 const dayFormat = new Intl.DateTimeFormat(undefined, { day: 'numeric', month: 'short', timeZone: 'UTC' });
 
@@ -23,7 +17,9 @@ export function formatExact(value: number): string {
 }
 
 export function formatBytes(bytes: number): string {
-  return compactBytes.format(bytes);
+  const power = Math.min(byteUnits.length - 1, Math.max(0, Math.floor(Math.log10(Math.max(1, bytes)) / 3)));
+  const digits = { maximumFractionDigits: power === 0 ? 0 : 1 };
+  return `${(bytes / 1_000 ** power).toLocaleString(undefined, digits)} ${byteUnits[power]}`;
 }
 
 /** In the reader's time zone. */
