@@ -3,6 +3,7 @@ import type { Client, Pool } from '../postgres/pool.ts';
 import { inTransaction, queryRow, queryRows, retryConflicts } from '../postgres/transactions.ts';
 import { isUuid } from '../registry/fields.ts';
 import type { IdHasher } from '../suppression/suppression-key.ts';
+import { waitForVersions } from './wait-for-versions.ts';
 
 export const erasureModes = ['anonymise', 'delete'] as const;
 export type ErasureMode = (typeof erasureModes)[number];
@@ -25,7 +26,17 @@ export interface Requested {
  * Begins an erasure. When it has committed, nobody sees anything of these people: their ids hide their rows from every reader,
  * and the new version of the suppressions makes every writer look them up. Maintenance does the rest.
  */
-export function requestErasure(pool: Pool, request: ErasureRequest, hasher: IdHasher): Promise<Requested> {
+export async function requestErasure(
+  pool: Pool,
+  request: ErasureRequest,
+  hasher: IdHasher,
+): Promise<Requested> {
+  const requested = await storeRequest(pool, request, hasher);
+  await waitForVersions(pool);
+  return requested;
+}
+
+function storeRequest(pool: Pool, request: ErasureRequest, hasher: IdHasher): Promise<Requested> {
   const erasureId = randomUUIDv7();
   const { organisationId, keyId, mode, customerIds, userIds } = request;
   return retryConflicts(() =>

@@ -1,7 +1,5 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { storeInTransaction } from '../../bookkeeping/store.ts';
 import { limits } from '../../limits.ts';
-import { selectCluster } from '../../postgres/cluster/extension.ts';
 import { runningTransactions } from '../../postgres/cluster/running-transactions.ts';
 import type { Client, Pool } from '../../postgres/pool.ts';
 import { inTransaction, queryRows } from '../../postgres/transactions.ts';
@@ -9,6 +7,7 @@ import { firstUuid } from '../../registry/uuid-v7.ts';
 import type { Suppressions } from '../../suppression/suppressions.ts';
 import { type PersonalTable, personalTables } from '../erasure-functions.ts';
 import { addIds, type ErasureMode, nextVersion } from '../request-erasure.ts';
+import { waitForVersions } from '../wait-for-versions.ts';
 import { hideRestoredCustomers, identifyNext } from './identify-people.ts';
 import { nextInteractions, nextUsers } from './sweep-interactions.ts';
 import { forgetInLog } from './sweep-log.ts';
@@ -212,12 +211,6 @@ async function passFence(pool: Pool, sweep: Sweep, at: Running): Promise<boolean
     await noteProgress(client, sweep, next, null);
   });
   return true;
-}
-
-/** In a cluster, a transaction may begin that writes by a version that was read a moment ago. */
-async function waitForVersions(pool: Pool): Promise<void> {
-  const { rows } = await pool.query(selectCluster);
-  if (rows.length > 0) await sleep(2 * limits.versionSeenMs);
 }
 
 /** Adds the users of these customers, and other customers with one of these users: one person was stored twice. */
