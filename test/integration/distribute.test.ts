@@ -94,6 +94,9 @@ describe.skipIf(CITUS_URL)('on plain PostgreSQL', () => {
     await queryDatabase(
       distributedUrl,
       `create table pg_dist_partition (logicalrelid oid);
+       create table pg_dist_object (classid oid, objid oid, force_delegation boolean);
+       create function create_distributed_function(text, text, colocate_with text, force_delegation boolean) returns void
+         language sql as 'insert into pg_dist_object values (''pg_proc''::regclass, $1::regprocedure, $4)';
        create function create_distributed_table(text, text, shard_count integer default 0, colocate_with text default '')
          returns void language sql as 'insert into pg_dist_partition values ($1::regclass)';
        create function truncate_local_data_after_distributing_table(text) returns void language sql as ''`,
@@ -103,7 +106,9 @@ describe.skipIf(CITUS_URL)('on plain PostgreSQL', () => {
     try {
       const steps = await distributionSteps(client);
       expect(steps.join('\n')).toContain("create_distributed_table('tags', 'organisation_id'");
+      expect(steps.join('\n')).toContain('create_distributed_function(');
       for (const step of steps) await client.query(step);
+      expect(await distributionSteps(client)).toEqual([]);
       expect(await schemaState(client)).toBe('current');
     } finally {
       await client.end();
