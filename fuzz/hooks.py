@@ -28,6 +28,11 @@ def excluded_by_another(case: Case, problem: Problem) -> bool:
     return problem["code"] == "not_combinable"
 
 
+def origins_of_a_browser_key(case: Case, problem: Problem) -> bool:
+    """Origins are required if `browser` is true; generators of clients do not understand a schema that says so."""
+    return problem["code"] == "required" and problem["field"] == "origins"
+
+
 def in_the_past(case: Case, problem: Problem) -> bool:
     """A schema does not know what time it is."""
     return problem["code"] == "out_of_range" and problem["field"] == "expires_at"
@@ -60,6 +65,7 @@ def not_as_browsers_send_it(case: Case, problem: Problem) -> bool:
 PROBLEMS_EXCEPTED = [
     unknown_reference,
     excluded_by_another,
+    origins_of_a_browser_key,
     in_the_past,
     beyond_the_calendar,
     cursor_of_nobody,
