@@ -11,6 +11,7 @@ create table console_sessions (
 );
 
 create index console_sessions_by_key on console_sessions (key_id, expires_at);
+create index console_sessions_by_age on console_sessions (expires_at);
 
 -- A link can be used once.
 create table console_links (
@@ -28,9 +29,10 @@ begin
   select token, k.key_id, least(k.expires_at, now() + interval '12 hours') from public.api_keys k
   where k.key_id = key and k.revoked_at is null and (k.expires_at is null or k.expires_at > now())
   returning expires_at into ends;
-  delete from public.console_sessions s where s.key_id = key and (s.expires_at <= now() or s.token_sha256 in (
+  delete from public.console_sessions s where s.expires_at <= now();
+  delete from public.console_sessions s where s.token_sha256 in (
     select n.token_sha256 from public.console_sessions n where n.key_id = key and n.token_sha256 <> token
-    order by n.expires_at desc offset 99));
+    order by n.expires_at desc offset 99);
   return ends;
 end
 $$;
@@ -56,6 +58,7 @@ language plpgsql security definer set search_path = pg_catalog, public, pg_temp 
 declare used record;
 begin
   delete from public.console_links where token_sha256 = token returning * into used;
+  delete from public.console_links where expires_at <= now();
   return case when used.expires_at > now() then used.key_id end;
 end
 $$;
