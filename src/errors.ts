@@ -167,7 +167,7 @@ const onConsole = {
   link_not_usable: [
     401,
     'This link was used before, or is too old',
-    'ask whoever sent it for another, or sign in with a key',
+    'ask the operator for another, or sign in with a key',
   ],
   browser_key: [403, 'This key is for web pages and may only record interactions', 'use another key'],
   other_page: [403, 'The request came from another page', 'use the console'],

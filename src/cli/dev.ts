@@ -122,7 +122,7 @@ async function isInUse(pool: Pool, key: string): Promise<boolean> {
   return stored !== undefined && !stored.revoked && stored.key_sha256.equals(hashKey(key));
 }
 
-/** Whoever is erased here never lived, so the key of the hashes need not be secret. */
+/** The data is made up, so the key of the hashes need not be secret. */
 const fallbacks = { LOG_LEVEL: 'warn', ERASURE_KEYS: 'only for trying things out on this machine' };
 
 function welcome(address: string, key: string, home: string, config: Config): string {

@@ -48,7 +48,7 @@ export async function authenticate(
   return admitted(keys, keyId, known, address);
 }
 
-/** Whoever is signed in to the console, with the rights of the session's key. */
+/** Authenticates a request of the console by its session, with the rights of the session's key. */
 export async function authenticateSession(
   { keys, failedKeys, sessions }: SessionParts,
   token: string | undefined,

@@ -22,7 +22,7 @@ export function hashConsoleToken(token: string): Buffer {
 const isToken = (text: string) => /^[\w-]{43}$/.test(text);
 
 /**
- * Sessions are looked up for each request and never cached: whoever signs out has signed out everywhere. The key of a session is
+ * Sessions are looked up for each request and never cached, so signing out takes effect in every process at once. The key of a session is
  * cached like any other, so a revoked one ends its sessions within seconds.
  */
 export class ConsoleSessions {

@@ -98,8 +98,9 @@ is refused by every process from then on. Without --expires, a period or a date,
   intake-server tokens revoke deploy`,
   console: `intake-server console link --organisation <slug> [--read-only] [--expires <when>] [--json]
 
-Prints where a link leads, below the address of the service. It signs in whoever opens it first, once, and with --read-only to
-look only. What it opens ends after an hour, or as --expires says, a period or a date; keys revoke with its key ends it at once.
+Makes a link to the console and prints its path; append it to the address of the service. The link works once. With --read-only
+its user can change nothing. Access ends after an hour, or when --expires says, a period or a date. To end it at once, revoke
+the key that the command names.
 
   intake-server console link --organisation acme --read-only --expires 1h`,
   audit: `intake-server audit [--organisation <slug>] [--limit <n>] [--json]

@@ -18,8 +18,8 @@ const issueLink: Operation<AdminParts> = {
   tag: 'Console',
   summary: 'Make a link to the console',
   description:
-    'The link signs in whoever opens it first, once. Redirect somebody to the address of the service followed by `path`. It stands ' +
-    'for a key: revoking that ends what the link opened.',
+    'The link works once. Append `path` to the address of the service and redirect the user there. Access ends when the key with ' +
+    'this `key_id` expires or is revoked.',
   permission: null,
   requestBody: { schema: bodySchema(fields), example: { organisation: 'acme', read_only: true } },
   answers: {

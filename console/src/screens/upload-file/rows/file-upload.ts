@@ -74,7 +74,7 @@ const initial: UploadState = {
 
 /**
  * Checks and uploads one file. Each step reads the file again as a stream; only failed rows and corrections are kept. It
- * is a store outside of React, because a step goes on while the screen is drawn again.
+ * is kept outside React, because a step continues while the screen renders again.
  */
 export class FileUpload {
   readonly checker: RowChecker;

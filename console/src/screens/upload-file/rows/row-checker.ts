@@ -106,7 +106,7 @@ export class RowChecker {
     return { line, cells, record: undefined, problems };
   }
 
-  /** A line whose text was corrected, because its cells could not be told apart. */
+  /** A malformed line, corrected as text because it has no cells. */
   ofText(line: number, text: string): Row {
     if (this.#format === 'csv') {
       const parser = new CsvParser(this.separator);
