@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import fc from 'fast-check';
 import pg from 'pg';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import { readConfig } from '../../src/config.ts';
 import { sweepStep } from '../../src/erasure/sweep/sweep.ts';
 import { createPool, type OwnPool } from '../../src/postgres/pool.ts';
@@ -253,10 +253,15 @@ class World {
 
   async finish(): Promise<void> {
     await settleAll(test.pool);
-    for (let left = 1_000; await this.sweep(); left--)
-      if (left === 0) throw new Error('the sweep does not end');
-    const { body } = await this.send('GET', '/v1/erasures');
-    for (const erasure of body.erasures) expect(erasure.state).toBe('swept');
+    await vi.waitFor(
+      async () => {
+        for (let left = 1_000; await this.sweep(); left--)
+          if (left === 0) throw new Error('the sweep does not end');
+        const { body } = await this.send('GET', '/v1/erasures');
+        for (const erasure of body.erasures) expect(erasure.state).toBe('swept');
+      },
+      { timeout: 30_000 },
+    );
   }
 
   #person(at: number) {

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type pg from 'pg';
-import { expect } from 'vitest';
+import { expect, vi } from 'vitest';
 import { sweepErasures, sweepStep } from '../../src/erasure/sweep/sweep.ts';
 import { indexPartitions } from '../../src/interactions/interaction-partitions.ts';
 import type { Pool } from '../../src/postgres/pool.ts';
@@ -22,8 +22,13 @@ export async function eraseEverybody(api: Api, pool: Pool, owner: pg.Client): Pr
     expect(status).toBe(202);
     const path = `/v1/erasures/${body.erasure_id}`;
     const { rows } = await owner.query<{ id: string }>('select organisation_id as id from erasures limit 1');
-    while (await sweepStep(pool, rows[0]?.id as string, suppressions));
-    expect((await api.get(path)).body.state).toBe('swept');
+    await vi.waitFor(
+      async () => {
+        while (await sweepStep(pool, rows[0]?.id as string, suppressions));
+        expect((await api.get(path)).body.state).toBe('swept');
+      },
+      { timeout: 30_000 },
+    );
     for (const [method, of] of [
       ['GET', ''],
       ['GET', '/certificate'],

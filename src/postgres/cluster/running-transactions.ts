@@ -1,12 +1,16 @@
 import type { Pool } from '../pool.ts';
 import { selectCluster } from './extension.ts';
 
-/** As one text, separated by spaces: what runs on several nodes can be gathered only as text. */
+/**
+ * As one text, separated by spaces: what runs on several nodes can be gathered only as text. Autovacuum, which has no user, stores
+ * no records and can take hours.
+ */
 const running = `
   select coalesce(string_agg(transaction, ' '), '') as transactions from (
     select l.virtualtransaction as transaction
     from pg_locks l join pg_stat_activity a on a.pid = l.pid
     where l.locktype = 'virtualxid' and l.granted and a.datname = current_database() and l.pid <> pg_backend_pid()
+      and a.usesysid is not null
     union all
     select 'prepared:' || transaction from pg_prepared_xacts where database = current_database()) as t`;
 
