@@ -1,25 +1,32 @@
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vite';
+import { operatorPage } from './scripts/operator-page.ts';
 import { themeFirst } from './scripts/theme-first.ts';
+import { workerLicenses } from './scripts/worker-licenses.ts';
 
 const base = '/console/';
+const licenses = 'licenses.json';
+const [inWorkers, inPages] = workerLicenses(licenses);
 const unzip = './src/screens/upload-file/tables/unzip.ts';
 
-export default defineConfig({
+export default defineConfig(({ mode }) => ({
   base,
-  plugins: [themeFirst(base)],
+  plugins: [themeFirst(base), inPages, ...(mode === 'operator' ? [operatorPage(base)] : [])],
   resolve: {
     // Spreadsheets are unpacked without workers: see the file.
     alias: [{ find: /^fflate$/, replacement: fileURLToPath(new URL(unzip, import.meta.url)) }],
   },
+  worker: { format: 'es', plugins: () => [inWorkers] },
   logLevel: 'warn',
   build: {
     target: ['chrome123', 'firefox128', 'safari17.5'],
     // The content security policy allows no inline styles or scripts; files also compress and cache better.
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
-    license: { fileName: 'licenses.json' },
+    license: { fileName: licenses },
     rolldownOptions: {
+      // What an organisation opens at the public port, and what the operator opens at the admin port.
+      input: ['index.html', 'operator.html'].map((page) => fileURLToPath(new URL(page, import.meta.url))),
       output: {
         codeSplitting: {
           groups: [
@@ -27,6 +34,7 @@ export default defineConfig({
             { name: 'vendor', test: /node_modules\/(react|react-dom|scheduler|@tanstack)\// },
             // What most screens share. Otherwise it becomes two dozen files of a few hundred bytes.
             { name: 'shared', test: /console\/src\/(api|format|frame|parts)\/|generated\/resources/ },
+            { name: 'operator', test: /console\/src\/operator\/(api|parts)\// },
           ],
         },
       },
@@ -36,5 +44,10 @@ export default defineConfig({
       },
     },
   },
-  server: { proxy: { '/console/api': process.env.INTAKE_URL ?? 'http://127.0.0.1:8080' } },
-});
+  server: {
+    proxy: {
+      '/console/api':
+        process.env.INTAKE_URL ?? (mode === 'operator' ? 'http://127.0.0.1:8081' : 'http://127.0.0.1:8080'),
+    },
+  },
+}));

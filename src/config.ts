@@ -35,7 +35,7 @@ export interface Config extends Readonly<Record<WholeNumberName, number>> {
   readonly admin: AdminConfig | null;
   /** Whether `/docs` and `/openapi.json` are served, on both APIs. */
   readonly apiReference: boolean;
-  /** Whether `/console` is served. */
+  /** Whether `/console` is served, on both ports. */
   readonly console: boolean;
   readonly logLevel: string;
   /** Settings that work but should not be used. */

@@ -169,6 +169,11 @@ const onConsole = {
     'This link was used before, or is too old',
     'ask the operator for another, or sign in with a key',
   ],
+  token_not_usable: [
+    401,
+    'This is not an admin token, or it is revoked or expired',
+    'use one that intake-server tokens issue has printed: it begins with intake_admin_',
+  ],
   browser_key: [403, 'This key is for web pages and may only record interactions', 'use another key'],
   other_page: [403, 'The request came from another page', 'use the console'],
 } as const satisfies Record<string, Row>;

@@ -351,9 +351,25 @@ export const limits = {
 
   /** How long a session lasts at most; the functions of the database say the same. */
   consoleSessionSeconds: 12 * 3_600,
+  /** Sessions of one admin token. */
+  operatorSessionsMax: 100,
   consoleSignInBytesMax: 4_096,
   /** How long a link of the operator can be used, and what was begun with it lasts, unless something else is said. */
   consoleLinkMs: 3_600_000,
+
+  // The operator's view
+
+  /** How often each process writes what it does, and for whom. */
+  activityIntervalMs: 60_000,
+  /** Of more organisations than that in a minute, a process counts only the first. */
+  activeOrganisationsMax: 100_000,
+  /** By each measure. */
+  busiestOrganisationsMax: 50,
+  busiestDefault: 20,
+  busiestMinutesMax: 60,
+  busiestMinutesDefault: 5,
+  processesListedMax: 1_000,
+  organisationSearchCodePointsMax: 63,
 
   // Maintenance
 

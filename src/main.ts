@@ -12,6 +12,7 @@ const commands: Record<string, () => Promise<{ run(args: string[]): Promise<void
   keys: () => import('./cli/keys.ts'),
   tokens: () => import('./cli/tokens.ts'),
   console: () => import('./cli/console.ts'),
+  top: () => import('./cli/top.ts'),
   audit: () => import('./cli/audit.ts'),
   erasures: () => import('./cli/erasures.ts'),
   plan: () => import('./cli/plan.ts'),

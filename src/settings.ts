@@ -171,7 +171,11 @@ export const settings = {
     oneOf('on', ['on', 'off']),
     '`off`: no `/docs` and no `/openapi.json`, on either API',
   ],
-  console: ['CONSOLE', oneOf('on', ['on', 'off']), '`off`: no [console](console.md) at `/console`'],
+  console: [
+    'CONSOLE',
+    oneOf('on', ['on', 'off']),
+    '`off`: no [console](console.md) at `/console`, on either port',
+  ],
   logLevel: [
     'LOG_LEVEL',
     oneOf('info', logLevels),

@@ -8,7 +8,9 @@ const sources = globSync('{src,test,scripts}/**/*.ts', { cwd: root });
 const clientSources = globSync('client/{src,test,scripts}/**/*.ts', { cwd: root }).filter(
   (file) => !file.startsWith('client/src/generated/'),
 );
-const consoleSources = globSync('console/{src,test,scripts}/**/*.{ts,tsx}', { cwd: root });
+const consoleSources = globSync('console/{src,test,scripts}/**/*.{ts,tsx}', { cwd: root }).filter(
+  (file) => !file.startsWith('console/src/generated/'),
+);
 const importPattern = /(?:from\s+|import\s*\(\s*|import\s+)'([^']+)'/g;
 
 /** Every import of a file: paths from the root for our own files, names for packages. */

@@ -11,7 +11,7 @@ const firstRelease = 8;
 
 /** What older code cannot bear, as far as the text of a statement tells. */
 const contractions: readonly [RegExp, string][] = [
-  [/\bdrop\s+(?!default|not\s+null|index|if)\w+/, 'drops something'],
+  [/\bdrop\s+(?!default|not\s+null|index|if|constraint\s+\w+_fkey)\w+/, 'drops something'],
   [/\bdrop\s+if\b/, 'drops something'],
   [/\brename\b/, 'renames something'],
   [/\balter\s+(column\s+)?\w+\s+(set\s+data\s+)?type\b/, 'changes the type of a column'],
@@ -82,6 +82,7 @@ describe('the rules', () => {
     'alter table tags alter column name drop default;',
     'alter table tags add column colour text not null;',
     'alter table tags add column a text, add column b text not null;',
+    'alter table tags drop constraint tags_pkey;',
     'alter table tags add constraint short check (length(name) < 10);',
     'create unique index tags_name on tags (organisation_id, name);',
     'drop function find_api_key;',
@@ -99,6 +100,7 @@ describe('the rules', () => {
     "alter table tags add column colour text not null default 'none';",
     "alter table tags add column colour text default 'none' not null;",
     'alter table tags alter column name drop not null;',
+    'alter table tags drop constraint tags_shop_id_fkey;',
     'create table colours (organisation_id uuid not null, primary key (organisation_id));',
     'create index tags_name on tags (organisation_id, name); drop index tags_other;',
     'create function f() returns void language plpgsql as $$ begin drop table x; end $$;',

@@ -1,11 +1,15 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import openapiTS, { astToString, type OpenAPI3 } from 'openapi-typescript';
 
-/** Writes what the client takes from the API description; with --check it only says if that is up to date. */
-const descriptionFile = new URL('../../openapi.json', import.meta.url);
-const description = JSON.parse(readFileSync(descriptionFile, 'utf8'));
-const folder = new URL('../src/generated/', import.meta.url);
-const notice = '// Generated from openapi.json by npm run generate. Do not edit.\n\n';
+/**
+ * Writes what the client and the operator's console take from the API descriptions; with --check it only says if that is
+ * up to date.
+ */
+const root = new URL('../../', import.meta.url);
+const readDescription = (name: string) => JSON.parse(readFileSync(new URL(name, root), 'utf8'));
+const noticeFor = (name: string) => `// Generated from ${name} by npm run generate. Do not edit.\n\n`;
+const description = readDescription('openapi.json');
+const notice = noticeFor('openapi.json');
 
 interface Resource {
   readonly schema: string;
@@ -169,18 +173,23 @@ ${Object.entries(uploads)
 };
 `;
 
+const typesOf = async (api: OpenAPI3) => astToString(await openapiTS(api));
+
 const files = {
-  'api.ts': notice + astToString(await openapiTS(description as OpenAPI3)),
-  'resources.ts': resourcesText,
-  'schemas.ts': schemasText,
+  'client/src/generated/api.ts': notice + (await typesOf(description)),
+  'client/src/generated/resources.ts': resourcesText,
+  'client/src/generated/schemas.ts': schemasText,
+  'console/src/generated/admin-api.ts':
+    noticeFor('admin-openapi.json') + (await typesOf(readDescription('admin-openapi.json'))),
 };
 
-mkdirSync(folder, { recursive: true });
 for (const [name, text] of Object.entries(files)) {
-  const file = new URL(name, folder);
-  if (!process.argv.includes('--check')) writeFileSync(file, text);
-  else if (readFileSync(file, 'utf8') !== text) {
-    console.error(`client/src/generated/${name} is not what openapi.json says; run npm run generate`);
+  const file = new URL(name, root);
+  if (!process.argv.includes('--check')) {
+    mkdirSync(new URL('.', file), { recursive: true });
+    writeFileSync(file, text);
+  } else if (readFileSync(file, 'utf8') !== text) {
+    console.error(`${name} is not what the API description says; run npm run generate`);
     process.exitCode = 1;
   }
 }

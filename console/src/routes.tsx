@@ -2,26 +2,14 @@ import {
   createRootRoute,
   createRoute,
   createRouter,
-  Link,
   lazyRouteComponent,
   Outlet,
 } from '@tanstack/react-router';
-import { queryText } from './api/request.ts';
-import { Frame } from './frame/frame.tsx';
-import { Loading } from './parts/answer.tsx';
-import { Failure } from './parts/failure.tsx';
-import { Page } from './parts/page.tsx';
-
-/** Keeps the parameters that a screen knows. All of them are text, as in the address. */
-function only<const Name extends string>(...names: readonly Name[]) {
-  return (search: Record<string, unknown>): { [N in Name]?: string | undefined } => {
-    const known = names.filter((name) => typeof search[name] === 'string' && search[name] !== '');
-    return Object.fromEntries(known.map((name) => [name, search[name]])) as { [N in Name]?: string };
-  };
-}
+import { OrganisationFrame } from './frame/organisation-frame.tsx';
+import { Nowhere, only, routerOptions } from './frame/routing.tsx';
 
 const root = createRootRoute({ component: Outlet });
-const frame = createRoute({ getParentRoute: () => root, id: 'frame', component: Frame });
+const frame = createRoute({ getParentRoute: () => root, id: 'frame', component: OrganisationFrame });
 const getParentRoute = () => frame;
 
 const signIn = createRoute({
@@ -120,16 +108,6 @@ const key = createRoute({
 
 const nowhere = createRoute({ getParentRoute, path: '$', component: Nowhere });
 
-function Nowhere() {
-  return (
-    <Page title="No such screen">
-      <p>
-        The console has no screen at this address. <Link to="/">Go to the overview</Link>.
-      </p>
-    </Page>
-  );
-}
-
 const screens = [
   overview,
   uploads,
@@ -149,16 +127,7 @@ const screens = [
 
 export const router = createRouter({
   routeTree: root.addChildren([signIn, frame.addChildren([...screens])]),
-  basepath: '/console',
-  scrollRestoration: true,
-  // Plain text on both sides: by default a status would be read as a number and an id that looks like one, too.
-  parseSearch: (text) => Object.fromEntries(new URLSearchParams(text)),
-  stringifySearch: (search) => queryText(search),
-  defaultPreload: 'intent',
-  defaultPendingComponent: () => <Loading what="Screen" rows={6} />,
-  defaultErrorComponent: ({ error, reset }) => (
-    <Failure error={error} what="The screen could not be shown" retry={reset} />
-  ),
+  ...routerOptions,
 });
 
 declare module '@tanstack/react-router' {

@@ -1,5 +1,6 @@
+import { measures } from '../../src/activity/activity-counts.ts';
 import type { JsonSchema, Operation } from '../../src/http/operation/operation.ts';
-import { closed, pageSchema } from './answers.ts';
+import { answerSchemas, closed, pageSchema } from './answers.ts';
 import { adminExamples } from './examples.ts';
 import { describeOperations } from './openapi.ts';
 
@@ -23,6 +24,16 @@ const key = {
   revoked_at: instantOrNull,
   successor_of: textOrNull,
 };
+
+/** Schemas of the public API that answers of this one use too. */
+const shared = Object.fromEntries(
+  ['RecordType', 'ProblemCode', 'Counts', 'ReceiptSummary', 'ReceiptPage'].map((name) => [
+    name,
+    answerSchemas[name] as JsonSchema,
+  ]),
+);
+const count = { type: 'integer', minimum: 0 };
+const listOf = (properties: Record<string, unknown>) => ({ type: 'array', items: closed(properties) });
 
 const schemas: Readonly<Record<string, JsonSchema>> = {
   Organisation: closed({
@@ -63,6 +74,49 @@ const schemas: Readonly<Record<string, JsonSchema>> = {
     details: { type: 'object', additionalProperties: true },
   }),
   AuditPage: pageSchema('entries', 'AuditEntry'),
+  ...shared,
+  RejectionCounts: closed({
+    rejections: listOf({
+      type: { $ref: '#/components/schemas/RecordType' },
+      code: { $ref: '#/components/schemas/ProblemCode' },
+      field: textOrNull,
+      count,
+      first_seen: instant,
+      last_seen: instant,
+    }),
+  }),
+  BusiestOrganisations: closed({
+    from: instant,
+    to: instant,
+    organisations: listOf({
+      organisation_id: { type: 'string', format: 'uuid' },
+      slug: { ...textOrNull, description: 'null if the organisation is gone' },
+      name: textOrNull,
+      ...Object.fromEntries(measures.map((measure) => [measure, count])),
+    }),
+  }),
+  Service: closed({
+    processes: listOf({
+      process_id: { type: 'string', format: 'uuid' },
+      host: text,
+      version: text,
+      started_at: instant,
+      seen_at: { ...instant, description: 'once a minute; one that was killed is listed for an hour' },
+      is_leader: { type: 'boolean', description: 'whether it does the maintenance' },
+    }),
+    maintenance: listOf({ chore: text, ran_at: instantOrNull, failed_at: instantOrNull }),
+    partitions: listOf({
+      table: text,
+      count,
+      ends_at: { ...instant, description: 'later rows would find no partition; maintenance adds them ahead' },
+    }),
+    nodes: {
+      oneOf: [
+        listOf({ name: text, port: count, is_active: { type: 'boolean' } }),
+        { type: 'null', description: 'it is not a cluster' },
+      ],
+    },
+  }),
 };
 
 /** The admin API as OpenAPI 3.1. */
@@ -78,6 +132,7 @@ export function describeAdminApi(operations: readonly Operation<never>[]): JsonS
       { name: 'Organisations', description: 'Who may send, and how much.' },
       { name: 'Keys', description: 'Issued, rotated, revoked; shown once.' },
       { name: 'Console', description: 'Links that sign somebody in.' },
+      { name: 'Service', description: 'Who causes what, and whether all is well.' },
       { name: 'Audit', description: 'Who did what, and when.' },
       { name: 'Health', description: 'For load balancers and monitoring.' },
     ],

@@ -168,5 +168,50 @@ export const adminExamples: Examples = {
   'list-keys 200': { keys: [listedKey], next_cursor: null },
   'rotate-key 201': issuedKey,
   'revoke-key 200': { ...listedKey, revoked_at: '2026-03-14T10:00:00.000Z' },
+  'list-requests-of-organisation 200': { requests: [receiptSummary], next_cursor: null },
+  'summarise-rejections-of-organisation 200': {
+    rejections: [
+      {
+        type: 'transactions',
+        code: 'reference_not_found',
+        field: 'shop_id',
+        count: 12,
+        first_seen: '2026-03-14T09:26:53.035Z',
+        last_seen: '2026-03-14T09:30:12.801Z',
+      },
+    ],
+  },
+  'list-busiest-organisations 200': {
+    from: '2026-03-14T09:21:53.035Z',
+    to: '2026-03-14T09:26:53.035Z',
+    organisations: [
+      {
+        organisation_id: requestId,
+        slug: 'acme',
+        name: 'Acme Student Discounts',
+        requests: 214,
+        records: 1_000_000,
+        interactions: 14,
+        bytes: 412_000_000,
+        rejections: 12,
+        limits_hit: 0,
+      },
+    ],
+  },
+  'get-service 200': {
+    processes: [
+      {
+        process_id: requestId,
+        host: 'intake-1',
+        version: '0.1.0',
+        started_at: '2026-03-13T07:00:00.000Z',
+        seen_at: '2026-03-14T09:26:53.035Z',
+        is_leader: true,
+      },
+    ],
+    maintenance: [{ chore: 'make partitions', ran_at: '2026-03-14T09:00:01.412Z', failed_at: null }],
+    partitions: [{ table: 'interactions', count: 12, ends_at: '2026-03-22T00:00:00.000Z' }],
+    nodes: null,
+  },
   'list-audit-entries 200': { entries: [auditEntry], next_cursor: null },
 };

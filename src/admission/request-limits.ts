@@ -16,6 +16,16 @@ export interface OrganisationLimits {
   readonly bytes_in_flight_max: number | null;
 }
 
+/** What holds for an organisation without limits of its own. */
+export function defaultLimits(config: Config): Readonly<Record<keyof OrganisationLimits, number>> {
+  return {
+    requests_per_second_max: config.requestsPerSecondMax,
+    interactions_per_second_max: config.interactionsPerSecondMax,
+    records_per_second_max: config.recordsPerSecondMax,
+    bytes_in_flight_max: config.bytesInFlightPerOrganisationMax,
+  };
+}
+
 /** Who is counted. */
 export interface Counted {
   readonly organisationId: string;
@@ -32,7 +42,7 @@ type Kind = Limited | 'visitors';
  * Redis is away, in memory. With a browser key, the interactions of each address are counted first.
  */
 export class RequestLimits {
-  readonly #defaults: Readonly<Record<Limited, number>>;
+  readonly #defaults: ReturnType<typeof defaultLimits>;
   readonly #shared: SharedCounts | undefined;
   /** One limiter for each kind and quota: organisations with the same limit share it. */
   readonly #limiters: Readonly<Record<Kind, Map<number, RateLimiterMemory | RateLimiterRedis>>> = {
@@ -46,11 +56,7 @@ export class RequestLimits {
 
   constructor(config: Config, shared?: SharedCounts) {
     this.#shared = shared;
-    this.#defaults = {
-      requests: config.requestsPerSecondMax,
-      interactions: config.interactionsPerSecondMax,
-      records: config.recordsPerSecondMax,
-    };
+    this.#defaults = defaultLimits(config);
     this.#visitorsMax = config.browserInteractionsPerSecondMax;
   }
 
@@ -64,7 +70,8 @@ export class RequestLimits {
     points = 1,
     before = 0,
   ): Promise<LimitHeaders> {
-    const perSecond = own[`${what}_per_second_max`] ?? this.#defaults[what];
+    const limit = `${what}_per_second_max` as const;
+    const perSecond = own[limit] ?? this.#defaults[limit];
     const counting = { what, points, before };
     if (visitor === undefined)
       return take(this.#limiterOf(what, perSecond), organisationId, 'This organisation', counting);

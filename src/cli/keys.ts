@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util';
-import { type ListedKey, listApiKeys } from '../keys/api-keys.ts';
+import { keyCursor, type ListedKey, listApiKeys } from '../keys/api-keys.ts';
 import { allPermissions } from '../keys/permissions.ts';
 import { limits } from '../limits.ts';
 import { type IssuedKey, issueKey, revokeKey, rotateKey } from '../operator/audited-actions.ts';
@@ -120,7 +120,7 @@ async function list(args: string[]): Promise<void> {
     await printAll((after) => listApiKeys(pool, filter, after, limits.listedPerPageMax), {
       json,
       columns: ['key id', 'organisation', 'permissions', 'issued', 'state', 'last used', 'label'],
-      nameOf: ({ key_id }) => key_id,
+      nameOf: keyCursor,
       lineOf,
     });
   });

@@ -2,13 +2,13 @@ import { once } from 'node:events';
 import { type AddressInfo, Server } from 'node:net';
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 import type { FastifyBaseLogger, FastifyInstance, FastifyListenOptions } from 'fastify';
+import { ActivityReport } from '../activity/report-activity.ts';
 import { BytesInFlight } from '../admission/bytes-in-flight.ts';
 import { type AdminConfig, type Config, isLoopback, readConfig, version } from '../config.ts';
 import { buildAdminApp, buildApp } from '../http/app.ts';
 import type { Parts } from '../http/operation/operation.ts';
 import { Certificate, logged } from '../http/server/certificate.ts';
 import { serveMetrics } from '../http/server/metrics-server.ts';
-import type { SignedCursors } from '../keys/signed-cursors.ts';
 import { limits } from '../limits.ts';
 import { choresOf, counting } from '../maintenance/chores.ts';
 import { type Maintenance, startMaintenance } from '../maintenance/maintenance.ts';
@@ -112,9 +112,7 @@ async function start(
   const maintenance = startBackground(config, parts, reachability, log, onStop);
   const stopWatching = certificate?.watch(logged(app.log));
   onStop(() => stopWatching?.());
-  const admin = config.admin
-    ? await startAdmin(config, config.admin, parts.cursors, certificate, onStop)
-    : undefined;
+  const admin = config.admin ? await startAdmin(config, config.admin, parts, certificate, onStop) : undefined;
   if (metrics) {
     const sources = sourcesOf(parts, maintenance, certificate, shared);
     const { metricsHost: host, metricsPort: port } = config;
@@ -167,7 +165,7 @@ async function startTraces(
 /** Starts the background work. It is the first to notice that PostgreSQL is away, or back. */
 function startBackground(
   config: Config,
-  { keys, metrics }: Parts,
+  { keys, metrics, activity: counts }: Parts,
   reachability: Reachability,
   log: FastifyBaseLogger,
   onStop: (end: () => unknown) => void,
@@ -189,12 +187,21 @@ function startBackground(
   onStop(() => leasePool.end());
   const chores = choresOf(pool, config);
   if (metrics) chores.push(...counting(pool, config, (state) => metrics.counted(state)));
+  const report = new ActivityReport(pool, {
+    version: version(),
+    isLeader: () => maintenance.isLeader,
+    counts,
+  });
   const maintenance = startMaintenance(leasePool, chores, {
     elected: () => log.info('this process does the maintenance from now on'),
     held: () => reachability.succeeded('election'),
-    done: (chore) => metrics?.choreDone(chore),
+    done(chore) {
+      metrics?.choreDone(chore);
+      report.choreDone(chore);
+    },
     failed(chore, error) {
       metrics?.choreFailed(chore);
+      report.choreFailed(chore);
       // Only the election repeats often enough to notice when the database is back.
       const isLost = chore === 'election' || (leavesOutcomeOpen(error) && !isLossOfWorker(error));
       if (isLost && reachability.failed('election', error)) return;
@@ -202,13 +209,14 @@ function startBackground(
     },
   });
   onStop(() => maintenance.stop());
+  onStop(report.start((error) => log.debug({ err: error }, 'the activity of a minute could not be written')));
   return maintenance;
 }
 
 async function startAdmin(
   config: Config,
   admin: AdminConfig,
-  cursors: SignedCursors,
+  { cursors, pool: shared }: Parts,
   certificate: Certificate | undefined,
   onStop: (end: () => unknown) => void,
 ): Promise<FastifyInstance> {
@@ -231,6 +239,7 @@ async function startAdmin(
       config: ofAdmin,
       pool,
       cursors,
+      shared,
       bytesInFlight: new BytesInFlight(ofAdmin),
       readiness,
     },

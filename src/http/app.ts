@@ -5,6 +5,7 @@ import type { Socket } from 'node:net';
 import type { Readable } from 'node:stream';
 import compress from '@fastify/compress';
 import type { FastifyBaseLogger, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { ActivityCounts } from '../activity/activity-counts.ts';
 import type { BytesInFlight, Holding } from '../admission/bytes-in-flight.ts';
 import type { Counted, LimitHeaders } from '../admission/request-limits.ts';
 import type { Config } from '../config.ts';
@@ -15,6 +16,7 @@ import { type Step, untraced } from '../traces/step.ts';
 import type { Began, RequestTrace, Traces } from '../traces/traces.ts';
 import { adminOperations } from './admin/operations.ts';
 import type { AdminParts } from './admin/parts.ts';
+import { operatorSessionOperations } from './console/operator-session.ts';
 import { addConsole, consolePaths } from './console/pages.ts';
 import { consoleOperations } from './console/session.ts';
 import { type Admitted, admit, admitOperator, type Seen } from './gate.ts';
@@ -70,8 +72,8 @@ export async function buildApp(parts: Parts, certificate?: Certificate): Promise
 export async function buildAdminApp(parts: AdminParts, certificate?: Certificate): Promise<FastifyInstance> {
   return build(parts.config, certificate, {
     name: 'admin',
-    operations: adminOperations,
-    hasConsole: false,
+    operations: parts.config.console ? [...adminOperations, ...operatorSessionOperations] : adminOperations,
+    hasConsole: parts.config.console,
     parts,
     admit: (request) => admitOperator(request, parts),
   });
@@ -82,7 +84,7 @@ async function build<P extends BuildParts>(
   certificate: Certificate | undefined,
   api: Api<P>,
 ): Promise<FastifyInstance> {
-  const app = createServer(config, certificate);
+  const app = createServer(api.name, config, certificate);
   addHooks(app, api);
   app.setErrorHandler(handleError);
   app.setNotFoundHandler(() => {
@@ -93,7 +95,7 @@ async function build<P extends BuildParts>(
   await app.register(compress, { customTypes: /^application\/x-ndjson\b/ });
   for (const operation of api.operations) addRoute(app, operation, api.parts);
   if (config.apiReference) addReference(app, api.name);
-  if (api.hasConsole) addConsole(app);
+  if (api.hasConsole) addConsole(app, api.name);
   const urls = [
     ...api.operations.map(routeOf),
     ...(config.apiReference ? referencePaths : []),
@@ -108,6 +110,7 @@ interface BuildParts {
   readonly bytesInFlight: BytesInFlight;
   readonly metrics?: Metrics | undefined;
   readonly traces?: Traces | undefined;
+  readonly activity?: ActivityCounts;
 }
 
 /**
@@ -205,6 +208,7 @@ function addHooks<P extends BuildParts>(app: FastifyInstance, { parts, admit }: 
     endLine(request, reply);
     if (!request.line) return;
     parts.metrics?.answered(request.line, reply.elapsedTime);
+    parts.activity?.answered(request.line);
     request.trace?.end(request.line);
   });
 }

@@ -11,10 +11,12 @@ import {
   unauthorized,
 } from '../keys/authenticate.ts';
 import { lacksPermission, permits } from '../keys/permissions.ts';
-import { findToken } from '../operator/admin-tokens.ts';
+import { type ActiveToken, authenticateOperator, findToken } from '../operator/admin-tokens.ts';
+import type { Pool } from '../postgres/pool.ts';
 import { resourceTypes } from '../registry/resources.ts';
 import type { AdminParts } from './admin/parts.ts';
-import { isFromConsole, refuseOtherPage, sessionToken } from './console/from-console.ts';
+import { isFromConsole, refuseOtherPage } from './console/from-console.ts';
+import { consoleCookie, operatorCookie } from './console/session-cookie.ts';
 import { isPreflight, refuseVisitor } from './operation/browser-keys.ts';
 import type { Operation, Parts } from './operation/operation.ts';
 import { type Query, readQuery } from './operation/query.ts';
@@ -82,15 +84,11 @@ function principalFor(
   parts: Parts,
   onBrowserKey: (origins: readonly string[]) => void,
 ): Promise<Principal | undefined> | undefined {
-  const { url, headers, ip: address } = request;
-  if (isPublic(url, parts.config)) {
-    if (url.startsWith('/console')) refuseOtherPage(request);
-    return undefined;
-  }
+  const { headers, ip: address } = request;
+  if (isOpen(request, parts.config)) return undefined;
   // Whatever key is sent along: the console has its cookie, and only the console.
   if (isFromConsole(request)) {
-    refuseOtherPage(request);
-    const signedIn = authenticateSession(parts, sessionToken(headers.cookie), address);
+    const signedIn = authenticateSession(parts, consoleCookie.tokenIn(headers.cookie), address);
     return signedIn.then(({ principal }) => principal);
   }
   const credentials = { authorization: headers.authorization, address };
@@ -106,15 +104,22 @@ export async function admitOperator(
   { config, pool }: AdminParts,
 ): Promise<Admitted> {
   refuseUnsound(request, config);
-  const given = bearerOf(request.headers.authorization);
-  const isOpen = isPublic(request.url, config);
-  const token = isOpen || given === undefined ? undefined : await findToken(pool, given);
-  if (!isOpen && !token) throw unauthorized('admin_unauthorized');
+  const token = isOpen(request, config) ? undefined : await tokenFor(request, pool);
   refuseUnknownAddress(request, config);
   refuseOtherMethod(request);
   if (token?.role === 'read-only' && request.routeOptions.config.operation?.method !== 'GET')
     throw new RequestError('read_only_token');
   return { principal: undefined, token: token?.name, query: queryOf(request) };
+}
+
+async function tokenFor(request: FastifyRequest, pool: Pool): Promise<ActiveToken> {
+  const { cookie, authorization } = request.headers;
+  // As above: the cookie for the console, and the header for everybody else.
+  if (isFromConsole(request)) return (await authenticateOperator(pool, operatorCookie.tokenIn(cookie))).token;
+  const given = bearerOf(authorization);
+  const token = given === undefined ? undefined : await findToken(pool, given);
+  if (!token) throw unauthorized('admin_unauthorized');
+  return token;
 }
 
 /** Checks that apply to every request, before authentication. */
@@ -162,6 +167,13 @@ function countHeaders(rawHeaders: readonly string[], name: string): number {
     if (rawHeaders[index]?.toLowerCase() === name) count++;
   }
   return count;
+}
+
+/** Whether it needs neither a key nor a session. Throws if a request to a console comes from another page. */
+function isOpen(request: FastifyRequest, config: Config): boolean {
+  const isForAll = isPublic(request.url, config);
+  if (isFromConsole(request) || (isForAll && request.url.startsWith('/console'))) refuseOtherPage(request);
+  return isForAll;
 }
 
 function isPublic(url: string, { apiReference, console: hasConsole }: Config): boolean {

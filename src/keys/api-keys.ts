@@ -149,6 +149,11 @@ export interface KeyFilter {
   readonly unused?: boolean | undefined;
 }
 
+/** Where the next page begins after a key. Not its id alone: by then the key of a link may have been removed. */
+export function keyCursor({ organisation, key_id }: Pick<ListedKey, 'organisation' | 'key_id'>): string {
+  return `${organisation}.${key_id}`;
+}
+
 /** A page of the keys that pass the filter, ordered by organisation and id. */
 export async function listApiKeys(
   pool: Pool,
@@ -161,9 +166,9 @@ export async function listApiKeys(
   const conditions: string[] = [];
   if (organisationId !== null) conditions.push(`organisation_id = $${values.push(organisationId)}`);
   if (after !== null) {
-    conditions.push(
-      `(organisation_id, key_id) > (select organisation_id, key_id from api_keys where key_id = $${values.push(after)})`,
-    );
+    const [slug = '', keyId = ''] = after.split('.');
+    const organisation = `(select organisation_id from organisations where slug = $${values.push(slug)})`;
+    conditions.push(`(organisation_id, key_id) > (${organisation}, $${values.push(keyId)})`);
   }
   if (expiresBefore !== undefined) conditions.push(`expires_at < $${values.push(expiresBefore)}`);
   if (unused) conditions.push('last_used_at is null');

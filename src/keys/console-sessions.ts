@@ -19,7 +19,7 @@ export function hashConsoleToken(token: string): Buffer {
 }
 
 /** A token has 256 bits; anything else need not be looked up. */
-const isToken = (text: string) => /^[\w-]{43}$/.test(text);
+export const isConsoleToken = (text: string) => /^[\w-]{43}$/.test(text);
 
 /**
  * Sessions are looked up for each request and never cached, so signing out takes effect in every process at once. The key of a session is
@@ -44,7 +44,7 @@ export class ConsoleSessions {
   }
 
   async find(token: string): Promise<ConsoleSession | undefined> {
-    if (!isToken(token)) return undefined;
+    if (!isConsoleToken(token)) return undefined;
     const { rows } = await this.#pool.query<{
       key_id: string;
       label: string | null;
@@ -70,7 +70,7 @@ export class ConsoleSessions {
   }
 
   async end(token: string): Promise<void> {
-    if (!isToken(token)) return;
+    if (!isConsoleToken(token)) return;
     await this.#pool.query({
       name: 'end console session',
       text: 'select end_console_session($1)',
@@ -80,7 +80,7 @@ export class ConsoleSessions {
 
   /** The id of the key that the link stands for; undefined if it is wrong, too old or used. */
   async useLink(link: string): Promise<string | undefined> {
-    if (!isToken(link)) return undefined;
+    if (!isConsoleToken(link)) return undefined;
     const { rows } = await this.#pool.query<{ key_id: string | null }>({
       name: 'use console link',
       text: 'select use_console_link($1) as key_id',

@@ -1,6 +1,9 @@
 // operator/: what an operator can do to organisations and keys, for the command line and the admin API.
 
+import { RequestError } from '../errors.ts';
+import { hashConsoleToken, isConsoleToken, makeConsoleToken } from '../keys/console-sessions.ts';
 import { hashKey, isToken, makeToken } from '../keys/key-format.ts';
+import { limits } from '../limits.ts';
 import { isoTime } from '../postgres/iso-time.ts';
 import type { Client, Pool } from '../postgres/pool.ts';
 import { inTransaction } from '../postgres/transactions.ts';
@@ -24,22 +27,23 @@ export interface IssuedToken extends ListedToken {
   readonly token: string;
 }
 
+export type ActiveToken = Pick<ListedToken, 'name' | 'role'>;
+
 const columns = `name, role, ${isoTime('created_at')} as created_at, created_by,
   ${isoTime('expires_at')} as expires_at, ${isoTime('revoked_at')} as revoked_at`;
+
+/** Which tokens work. Throws while a restored database may have some that were revoked. */
+const isUsable = `t.revoked_at is null and (t.expires_at > now()) is not false and keys_can_be_trusted()`;
 
 /**
  * The name and role of a token that is in use. Asked for every request, so that a revocation counts from its commit; a text
  * without the form of a token costs no query.
  */
-export async function findToken(
-  pool: Pool,
-  token: string,
-): Promise<Pick<ListedToken, 'name' | 'role'> | undefined> {
+export async function findToken(pool: Pool, token: string): Promise<ActiveToken | undefined> {
   if (!isToken(token)) return undefined;
-  const { rows } = await pool.query<Pick<ListedToken, 'name' | 'role'>>({
+  const { rows } = await pool.query<ActiveToken>({
     name: 'find admin token',
-    text: `select name, role from admin_tokens
-      where token_sha256 = $1 and revoked_at is null and (expires_at > now()) is not false and keys_can_be_trusted()`,
+    text: `select name, role from admin_tokens t where token_sha256 = $1 and ${isUsable}`,
     values: [hashKey(token)],
   });
   return rows[0];
@@ -89,4 +93,59 @@ export async function revokeToken(pool: Pool, by: Operator, name: string): Promi
 export async function isTokenThere(client: Client | Pool, name: string): Promise<boolean> {
   const { rows } = await client.query('select from admin_tokens where name = $1', [name]);
   return rows.length > 0;
+}
+
+/** A session of the operator's console, in the words of its API. */
+export interface OperatorSession {
+  readonly token: Pick<ListedToken, 'name' | 'role' | 'expires_at'>;
+  readonly expires_at: string;
+}
+
+/** Returns the token of the session. Expired sessions are removed, and of one admin token at most a hundred are kept. */
+export async function beginOperatorSession(pool: Pool, adminToken: string): Promise<string> {
+  const session = makeConsoleToken();
+  await pool.query({
+    name: 'begin operator session',
+    text: `with removed as (
+        delete from operator_sessions where expires_at <= now() or token_sha256 in (
+          select token_sha256 from operator_sessions where admin_token = $2 order by expires_at desc offset $4)
+      )
+      insert into operator_sessions (token_sha256, admin_token, expires_at)
+      select $1::bytea, name, least(expires_at, now() + make_interval(secs => $3)) from admin_tokens where name = $2`,
+    values: [
+      hashConsoleToken(session),
+      adminToken,
+      limits.consoleSessionSeconds,
+      limits.operatorSessionsMax - 1,
+    ],
+  });
+  return session;
+}
+
+/** Asked for every request, like `findToken`: signing out and revoking the admin token take effect at once. */
+export async function authenticateOperator(
+  pool: Pool,
+  session: string | undefined,
+): Promise<OperatorSession> {
+  if (session === undefined || !isConsoleToken(session)) throw new RequestError('not_signed_in');
+  const { rows } = await pool.query<ListedToken & { session_expires_at: string }>({
+    name: 'find operator session',
+    text: `select name, role, ${isoTime('t.expires_at')} as expires_at, ${isoTime('s.expires_at')} as session_expires_at
+      from operator_sessions s join admin_tokens t on t.name = s.admin_token
+      where s.token_sha256 = $1 and s.expires_at > now() and ${isUsable}`,
+    values: [hashConsoleToken(session)],
+  });
+  const [found] = rows;
+  if (!found) throw new RequestError('not_signed_in');
+  const { name, role, expires_at, session_expires_at } = found;
+  return { token: { name, role, expires_at }, expires_at: session_expires_at };
+}
+
+export async function endOperatorSession(pool: Pool, session: string | undefined): Promise<void> {
+  if (session === undefined || !isConsoleToken(session)) return;
+  await pool.query({
+    name: 'end operator session',
+    text: 'delete from operator_sessions where token_sha256 = $1',
+    values: [hashConsoleToken(session)],
+  });
 }

@@ -140,6 +140,12 @@ async function forgetCursors(client: Client): Promise<void> {
   );
 }
 
+/** People who signed out after the restored moment would be signed in again, and links that were used work again. */
+async function endSessions(client: Client): Promise<void> {
+  for (const table of ['console_sessions', 'console_links', 'operator_sessions'])
+    await client.query(`delete from ${table}`);
+}
+
 /** From now on the database gives out keys again, or when the people who had been erased are hidden again. */
 export async function confirmRestore(pool: Pool, by: Operator, looksForPeople: boolean): Promise<void> {
   await inTransaction(pool, async (client) => {
@@ -154,6 +160,7 @@ export async function confirmRestore(pool: Pool, by: Operator, looksForPeople: b
       await client.query(`update restores set looks_for_people = true where target = ${target}`);
     }
     await forgetCursors(client);
+    await endSessions(client);
     await audit(client, by, 'restore.confirm', { target: rows[0]?.target ?? null });
   });
 }

@@ -87,16 +87,14 @@ export type KeyWanted = Omit<NewApiKey, 'keyId' | 'keySha256' | 'createdBy' | 's
 
 /** Makes a key and stores its hash. The key is returned only here. */
 export async function issueKey(pool: Pool, by: Operator, wanted: KeyWanted): Promise<IssuedKey> {
-  return inTransaction(pool, (client) => issue(client, by, wanted));
-}
-
-async function issue(client: Client, by: Operator, wanted: KeyWanted): Promise<IssuedKey> {
-  const issued = await insertKey(client, by, wanted, null);
-  const { permissions, browser, origins, label, expires_at } = issued;
-  const details = { permissions, ...(browser && { browser, origins }), label, expires_at };
-  const about = { organisationId: wanted.organisationId, keyId: issued.key_id };
-  await audit(client, by, 'key.issue', details, about);
-  return issued;
+  return inTransaction(pool, async (client) => {
+    const issued = await insertKey(client, by, wanted, null);
+    const { permissions, browser, origins, label, expires_at } = issued;
+    const details = { permissions, ...(browser && { browser, origins }), label, expires_at };
+    const about = { organisationId: wanted.organisationId, keyId: issued.key_id };
+    await audit(client, by, 'key.issue', details, about);
+    return issued;
+  });
 }
 
 /** Where a link leads, below the address of the service. */
@@ -107,9 +105,12 @@ export interface ConsoleLink {
   readonly expires_at: string;
 }
 
+/** In place of the hash of a link's key, which has no text. By it the database finds such keys and removes those that have ended. */
+const noKeySha256 = Buffer.alloc(32);
+
 /**
- * Makes a link that signs somebody in to the console once. It stands for a key that nobody is shown; what was begun with it ends
- * with that key.
+ * Makes a link that signs somebody in to the console once. Behind it is a key that only this link can use; what was begun with it
+ * ends with that key.
  */
 export async function issueConsoleLink(
   pool: Pool,
@@ -118,16 +119,28 @@ export async function issueConsoleLink(
 ): Promise<ConsoleLink> {
   const token = makeConsoleToken();
   return inTransaction(pool, async (client) => {
+    const { keyId } = makeKey();
     const permissions = isReadOnly ? readingPermissions : allPermissions;
-    const wanted = { organisationId, permissions, label: 'console link', expiresAt };
-    const { key_id, expires_at } = await issue(client, by, wanted);
+    await insertApiKey(client, {
+      keyId,
+      organisationId,
+      permissions,
+      expiresAt,
+      keySha256: noKeySha256,
+      label: 'console link',
+      createdBy: by.actor,
+      successorOf: null,
+    });
     await client.query('insert into console_links (token_sha256, key_id, expires_at) values ($1, $2, $3)', [
       hashConsoleToken(token),
-      key_id,
+      keyId,
       expiresAt,
     ]);
+    const expires_at = expiresAt.toISOString();
+    await audit(client, by, 'console.link', { permissions, expires_at }, { organisationId, keyId });
+    await client.query('select remove_link_keys()');
     // In the fragment: a browser sends it to nobody, and no proxy logs it.
-    return { path: `/console/sign-in#${token}`, key_id, expires_at: expires_at as string };
+    return { path: `/console/sign-in#${token}`, key_id: keyId, expires_at };
   });
 }
 

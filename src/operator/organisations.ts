@@ -43,15 +43,20 @@ export async function findOrganisation(
   return rows[0];
 }
 
-/** A page, ordered by slug. */
+/** A page, ordered by slug; with `search` only those whose slug or name contains it. */
 export async function listOrganisations(
   pool: Pool,
   after: string | null,
   count: number,
+  search?: string,
 ): Promise<Organisation[]> {
+  const found =
+    search === undefined
+      ? ''
+      : 'and (position(lower($3) in slug) > 0 or position(lower($3) in lower(name)) > 0)';
   const { rows } = await pool.query<Organisation>(
-    `select ${columns} from organisations where $1::text is null or slug > $1 order by slug limit $2`,
-    [after, count],
+    `select ${columns} from organisations where ($1::text is null or slug > $1) ${found} order by slug limit $2`,
+    search === undefined ? [after, count] : [after, count, search],
   );
   return rows;
 }

@@ -23,7 +23,9 @@ const grants: Readonly<Record<string, readonly string[]>> = {
     'select, insert on interactions, receipt_batches',
     'select, insert, update on receipts, record_counts, changes, change_counters',
     'select, insert, delete on record_count_changes, rejection_count_changes',
-    'select, insert, update on leases',
+    'select, insert, update on leases, chore_runs',
+    'select, insert, update, delete on processes',
+    'select (ended_at), insert, delete on organisation_activity',
     `select, insert, update, delete
        on interaction_idempotency_keys, upload_idempotency_keys, rejections, rejection_kinds, unsettled_batches,
          report_transactions`,
@@ -45,8 +47,11 @@ const grants: Readonly<Record<string, readonly string[]>> = {
     'select, insert on erasures, suppressions',
     'select, update (suppressions_version) on tenants',
     'select, update on change_counters',
-    'execute on function keys_can_be_trusted',
-    'insert on console_links',
+    'execute on function keys_can_be_trusted, remove_link_keys',
+    'select, insert, delete on operator_sessions',
+    'insert, delete on console_links',
+    'delete on console_sessions',
+    'select on processes, organisation_activity, chore_runs',
   ],
   // Also the tables behind the views, which hide no rows: Citus reads them with the rights of the caller.
   intake_read_all: [

@@ -20,22 +20,24 @@ export async function dailyReceipts(
   days: number = limits.receiptDaysDefault,
 ): Promise<DayOfUploads[]> {
   const today = Math.floor(Date.now() / dayMs);
+  const starts = Array.from({ length: days }, (_, at) => uuidFloor((today - days + 1 + at) * dayMs));
   const { rows } = await pool.query<{ day: number } & Record<string, number>>({
     name: 'daily receipts',
-    // The first 48 bits of the id are the time.
+    // An id begins with its time, so the first id of each day separates them. Calculating the day from the bits of each id takes
+    // 160 ms for 70,000 receipts instead of 65.
     text: `
-      select (('x' || translate(left(request_id::text, 13), '-', ''))::bit(48)::bigint / ${dayMs})::integer as day,
+      select width_bucket(request_id, $2::uuid[]) as day,
         count(*) filter (where status = 200)::integer as complete,
         count(*) filter (where status = 207)::integer as partial,
         count(*) filter (where status not in (200, 207))::integer as refused,
         ${columns.map((column) => `sum(${column})::float8 as ${column}`).join(', ')}
-      from receipts where organisation_id = $1 and request_id >= $2
+      from receipts where organisation_id = $1 and request_id >= ($2::uuid[])[1]
       group by 1`,
-    values: [organisationId, uuidFloor((today - days + 1) * dayMs)],
+    values: [organisationId, starts],
   });
   const found = new Map(rows.map((row) => [row.day, row]));
   return Array.from({ length: days }, (_, ago) => {
-    const row = found.get(today - ago);
+    const row = found.get(days - ago);
     const count = (column: string) => row?.[column] ?? 0;
     return {
       day: new Date((today - ago) * dayMs).toISOString().slice(0, 10),

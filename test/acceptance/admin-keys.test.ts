@@ -176,6 +176,17 @@ describe('the list', () => {
     expectError(await admin.get(`${path}?expires_before=soon`), 400, ['expires_before']);
   });
 
+  it('continues after a key that has been removed meanwhile', async () => {
+    const slug = 'leaving';
+    await admin.post('/admin/v1/organisations', { slug });
+    for (const _ of many(3, () => 0)) await issue({ organisation: slug });
+    const { keys: all } = (await admin.get(`${path}?organisation=${slug}`)).body;
+    const { keys: first, next_cursor } = (await admin.get(`${path}?organisation=${slug}&limit=1`)).body;
+    await queryDatabase(server.databaseUrl, 'delete from api_keys where key_id = $1', [first[0].key_id]);
+    const { keys } = (await admin.get(`${path}?organisation=${slug}&cursor=${next_cursor}`)).body;
+    expect(keys).toEqual(all.slice(1));
+  });
+
   it('never holds a key or a hash', async () => {
     const { key, key_id } = await issue();
     const entry = await listed(key_id);

@@ -114,7 +114,24 @@ describe('the list', () => {
     expect((await admin.get(`${path}/${body.organisations[0].slug}`)).body).toEqual(body.organisations[0]);
   });
 
+  it('can be searched by slug and name, whatever the case, page by page', async () => {
+    await create('searched-1', { name: 'Ärzte & Söhne 100%' });
+    await create('searched-2', { name: 'The SEARCHED one' });
+    await create('other-3', { name: 'Searched by its name' });
+    const found = async (search: string, limit = '2') =>
+      (await allPages<{ slug: string }>(admin, path, 'organisations', { search, limit }))
+        .flat()
+        .map(({ slug }) => slug);
+    expect(await found('SEARCHED')).toEqual(['other-3', 'searched-1', 'searched-2']);
+    expect(await found('Ärzte')).toEqual(['searched-1']);
+    // Not patterns.
+    expect(await found('0%')).toEqual(['searched-1']);
+    expect(await found('searched_1')).toEqual([]);
+  });
+
   it.each([
+    ['search=', 'search'],
+    [`search=${'x'.repeat(64)}`, 'search'],
     ['limit=0', 'limit'],
     ['limit=1001', 'limit'],
     ['limit=ten', 'limit'],

@@ -1,26 +1,36 @@
 // @module-tag full
 
-import { mkdirSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
 import pg from 'pg';
-import { type Browser, chromium } from 'playwright-core';
+import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, describe, it } from 'vitest';
 import { Chance } from '../../demo/chance.ts';
 import { makePlatform, withMistakes } from '../../demo/platform.ts';
 import { type Api, apiOf } from '../support/api.ts';
 import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
+import { chooseFile, launchChromium, signInAt } from '../support/console-browser.ts';
+import { takePicture } from '../support/take-picture.ts';
 
 /**
- * Pictures of every screen with the demo's records, at two widths, light and dark, in .intake/pictures/. Those of docs/console.md
+ * Pictures of every screen with the demo's records and without any, at two widths, light and dark, in .intake/pictures/. Those of docs/console.md
  * are made with PICTURES=docs, and come from the same code.
  */
 
-const screens = ['', 'uploads', 'rejections', 'data', 'data/shops', 'interactions', 'privacy', 'key'];
+const screens = [
+  '',
+  'uploads',
+  'upload-file',
+  'rejections',
+  'data',
+  'data/shops',
+  'interactions',
+  'privacy',
+  'key',
+];
 const inDocs = new Set([
-  'overview-1280-light',
-  'rejections-1280-light',
-  'group-1280-light',
-  'overview-390-dark',
+  'console-overview-1280-light',
+  'console-rejections-1280-light',
+  'console-group-1280-light',
+  'console-overview-390-dark',
 ]);
 const timeout = 300_000;
 
@@ -28,6 +38,7 @@ describe.skipIf(!process.env.PICTURES)('pictures of the console (need PICTURES)'
   let server: BuiltServer;
   let browser: Browser;
   let key: string;
+  let emptyKey: string;
   beforeAll(async () => {
     server = await startBuiltServer();
     key = await server.createKey(
@@ -38,9 +49,10 @@ describe.skipIf(!process.env.PICTURES)('pictures of the console (need PICTURES)'
       'interactions:read',
       'data:erase',
     );
+    emptyKey = await server.createKey('empty', 'data:read', 'data:write', 'interactions:read', 'data:erase');
     await fill(apiOf(server.url, key));
     await spreadOverDays(server.databaseUrl);
-    browser = await chromium.launch({ executablePath: '/usr/bin/chromium', args: ['--no-sandbox'] });
+    browser = await launchChromium();
   }, timeout);
   afterAll(async () => {
     await browser?.close();
@@ -59,22 +71,11 @@ describe.skipIf(!process.env.PICTURES)('pictures of the console (need PICTURES)'
       reducedMotion: 'reduce',
     });
     const page = await context.newPage();
-    const take = async (name: string) => {
-      await page.waitForLoadState('networkidle');
-      const file = `${name}-${width}-${colorScheme}`;
-      const isForDocs = process.env.PICTURES === 'docs' && inDocs.has(file);
-      const folder = fileURLToPath(
-        new URL(isForDocs ? '../../docs/pictures/' : '../../.intake/pictures/', import.meta.url),
-      );
-      mkdirSync(folder, { recursive: true });
-      await page.screenshot({ path: `${folder}console-${file}.png`, fullPage: !isForDocs });
-    };
+    const take = (name: string) => takePicture(page, `console-${name}-${width}-${colorScheme}`, inDocs);
     await page.goto(`${server.url}/console/sign-in`);
     await page.getByLabel('API key').waitFor();
     await take('sign-in');
-    await page.getByLabel('API key').fill(key);
-    await page.getByRole('button', { name: 'Sign in' }).click();
-    await page.getByRole('heading', { level: 1, name: 'Overview' }).waitFor();
+    await signInAt(page, `${server.url}/console/`, key, 'Overview');
     for (const screen of screens) {
       await page.goto(`${server.url}/console/${screen}`);
       await page.getByRole('heading', { level: 1 }).waitFor();
@@ -93,9 +94,34 @@ describe.skipIf(!process.env.PICTURES)('pictures of the console (need PICTURES)'
     await page.locator('table a').first().click();
     await page.getByRole('heading', { level: 1 }).waitFor();
     await take('upload');
+    await page.goto(`${server.url}/console/upload-file`);
+    await chooseFile(page, 'till export.csv', file);
+    await page.getByRole('button', { name: 'Check the file' }).waitFor();
+    await take('upload-file-mapped');
+    await page.getByRole('button', { name: 'Check the file' }).click();
+    await page.getByText('cannot.').waitFor();
+    await take('upload-file-checked');
+    await page.getByRole('button', { name: /^Upload \d/ }).click();
+    await page.getByLabel('What was stored').waitFor();
+    await take('upload-file-uploaded');
+    await context.clearCookies();
+    await signInAt(page, `${server.url}/console/sign-in`, emptyKey, 'Overview');
+    for (const screen of screens) {
+      await page.goto(`${server.url}/console/${screen}`);
+      await page.getByRole('heading', { level: 1 }).waitFor();
+      await take(`empty-${screen.replace('/', '-') || 'overview'}`);
+    }
     await context.close();
   });
 });
+
+/** A sound row, two with the same mistake, one with a cell too many, one whose shop does not exist. */
+const file = `Transaction ID,Shop ID,Region,Savings,Amount,Note
+7d0f4f0e-94a2-4e0c-8a67-0f6f2a1c9a01,5f0c2d3e-8a41-4c5b-9d77-2b1e6f8a9c01,GB,2.50,22.49,card
+7d0f4f0e-94a2-4e0c-8a67-0f6f2a1c9a02,5f0c2d3e-8a41-4c5b-9d77-2b1e6f8a9c01,GBR,1.00,9.99,card
+7d0f4f0e-94a2-4e0c-8a67-0f6f2a1c9a03,5f0c2d3e-8a41-4c5b-9d77-2b1e6f8a9c01,GBR,0.00,ten,cash
+7d0f4f0e-94a2-4e0c-8a67-0f6f2a1c9a04,5f0c2d3e-8a41-4c5b-9d77-2b1e6f8a9c01,GB,0.00,3.20,cash,twice
+`;
 
 async function fill(api: Api): Promise<void> {
   const size = { shops: 60, customers: 1_000, transactions: 6_000, interactions: 2_000 };

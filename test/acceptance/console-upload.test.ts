@@ -4,15 +4,22 @@ import { randomUUID } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
 import { strToU8, zipSync } from 'fflate';
 import { parquetWriteBuffer } from 'hyparquet-writer';
-import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
+import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
+import {
+  appearances,
+  barriers,
+  chooseFile as choose,
+  chromiumPath,
+  launchChromium,
+  signInAt,
+} from '../support/console-browser.ts';
 import { newShop } from '../support/new-records.ts';
 
-const executablePath = '/usr/bin/chromium';
 const rows = 20_000;
 
-describe.skipIf(!existsSync(executablePath))(
+describe.skipIf(!existsSync(chromiumPath))(
   'uploading a file from the console (needs Debian’s chromium)',
   { timeout: 240_000 },
   () => {
@@ -25,11 +32,7 @@ describe.skipIf(!existsSync(executablePath))(
       server = await startBuiltServer();
       key = await server.createKey('console-upload');
       await post('shops', [shop]);
-      browser = await chromium.launch({
-        executablePath,
-        args: ['--no-sandbox', '--disable-gpu'],
-        timeout: 100_000,
-      });
+      browser = await launchChromium();
     });
 
     afterAll(async () => {
@@ -66,17 +69,8 @@ describe.skipIf(!existsSync(executablePath))(
         await context.close();
         expect(errors).toEqual([]);
       });
-      await page.goto(`${server.url}/console/sign-in`);
-      await page.getByLabel('API key').fill(credential);
-      await page.getByRole('button', { name: 'Sign in' }).click();
-      await page.getByRole('link', { name: 'Upload a file' }).first().click();
-      await page.getByRole('heading', { name: 'Upload a file' }).waitFor();
+      await signInAt(page, `${server.url}/console/upload-file`, credential, 'Upload a file');
       return page;
-    }
-
-    async function choose(page: Page, name: string, content: string | Uint8Array): Promise<void> {
-      const file = { name, mimeType: 'text/plain', buffer: Buffer.from(content as string) };
-      await page.getByLabel('File to upload').setInputFiles(file);
     }
 
     it('a dirty CSV is checked, corrected, uploaded once although an answer is lost, and the rest is saved', async () => {
@@ -91,6 +85,8 @@ describe.skipIf(!existsSync(executablePath))(
         await route.fetch();
         await route.abort();
       });
+      let workers = 0;
+      page.on('worker', () => workers++);
       await choose(page, 'export of 2026.csv', dirty.text);
 
       const type = page.getByLabel('Type of the records');
@@ -99,6 +95,8 @@ describe.skipIf(!existsSync(executablePath))(
       expect(await page.getByLabel('Field of Note').inputValue()).toBe('');
       await page.getByRole('button', { name: 'Check the file' }).click();
       await page.getByText('19,939 rows of 20,000 can be uploaded, 61 cannot.').waitFor();
+      // The page itself neither opens nor checks the file.
+      expect(workers).toBe(2);
 
       await page.getByRole('button', { name: /Region must be a 2-letter country code 40 rows/ }).click();
       for (const line of dirty.regionLines.slice(0, 2)) {
@@ -207,6 +205,41 @@ describe.skipIf(!existsSync(executablePath))(
       expect(await (await api(`/v1/data/tags/${tags[1]?.[0]}`)).json()).toMatchObject({ name: 'vegan' });
     });
 
+    it.each(appearances)('can be used by everybody in each of its states, on %s', async (_, options) => {
+      const page = await openScreen(key, { ...options, reducedMotion: 'reduce' });
+      const expectUsable = async (state: string) =>
+        expect([state, await barriers(page)]).toEqual([state, []]);
+      await expectUsable('empty');
+      await choose(page, 'transactions.csv', fewTransactions(shop.shop_id));
+      await page.getByRole('button', { name: 'Check the file' }).waitFor();
+      await expectUsable('mapped');
+      await page.getByRole('button', { name: 'Check the file' }).click();
+      await page.getByText('2 rows of 5 can be uploaded, 3 cannot.').waitFor();
+      await expectUsable('checked, with all problems');
+      await page.getByRole('button', { name: /^Region .* 2 rows/ }).click();
+      await page.getByRole('button', { name: 'Replace all' }).waitFor();
+      await expectUsable('checked, with one problem');
+      await page.getByRole('button', { name: 'Upload 2 rows' }).click();
+      await page.getByLabel('What was stored').waitFor();
+      await expectUsable('uploaded');
+    });
+
+    it('the worker that reads files may ask nobody for anything', async () => {
+      const page = await (await browser.newContext()).newPage();
+      await signInAt(page, `${server.url}/console/upload-file`, key, 'Upload a file');
+      const [first] = await Promise.all([page.waitForEvent('worker'), choose(page, 'a.csv', 'shop_id\n1\n')]);
+      // The same script once more: the first worker ends as soon as it has answered.
+      const script = JSON.stringify(first.url());
+      const [worker] = await Promise.all([
+        page.waitForEvent('worker'),
+        page.evaluate(`{ globalThis.kept = new Worker(${script}, { type: 'module' }); }`),
+      ]);
+      const session = `fetch('${server.url}/console/api/session').then(() => 'answered', () => 'refused')`;
+      expect(await page.evaluate(session)).toBe('answered');
+      expect(await worker.evaluate(session)).toBe('refused');
+      await page.context().close();
+    });
+
     it('a key for one type uploads that type, and a key without the permission reads why not', async () => {
       const ofTags = await server.createKey('console-upload', 'data:write:tags', 'data:read');
       const page = await openScreen(ofTags);
@@ -264,6 +297,15 @@ const parquetOf: Make = (header, rows) => {
   }));
   return new Uint8Array(parquetWriteBuffer({ columnData, codec: 'SNAPPY' }));
 };
+
+/** Five transactions: one is sound, two have the same mistake, one has a cell too many, one names a shop that does not exist. */
+function fewTransactions(shopId: string): string {
+  const line = (region: string, more = '', shop = shopId) => `${randomUUID()},${shop},${region},1,2,a${more}`;
+  const header = 'Transaction ID,Shop ID,Region,Savings,Amount,Note';
+  return [header, line('GB'), line('GBR'), line('GBR'), line('GB', ',b'), line('GB', '', randomUUID())].join(
+    '\n',
+  );
+}
 
 /** Transactions of which 61 are wrong in themselves and 10 name a shop that does not exist. */
 function dirtyTransactions(shopId: string) {

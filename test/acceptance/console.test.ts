@@ -1,41 +1,37 @@
 // @module-tag full
 
 import { randomUUID } from 'node:crypto';
-import { existsSync, globSync, readFileSync, statSync } from 'node:fs';
+import { existsSync, globSync, statSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { type Browser, chromium, type Page } from 'playwright-core';
+import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Api, apiOf } from '../support/api.ts';
 import { type SharedServer, sharedServer } from '../support/built-server.ts';
+import {
+  appearances,
+  barriers,
+  chooseFile,
+  chromiumPath,
+  csvOf,
+  headingOf as heading,
+  launchChromium,
+  loadMs,
+  signInAt,
+} from '../support/console-browser.ts';
 import { many, newShop, newTransaction } from '../support/new-records.ts';
 
-const executablePath = '/usr/bin/chromium';
 const root = fileURLToPath(new URL('../../', import.meta.url));
-const axe = readFileSync(`${root}node_modules/axe-core/axe.min.js`, 'utf8');
-
-/** A browser shares the machine with the other tests. */
 const timeout = 120_000;
-const desktop = { width: 1280, height: 900 };
-const phone = { width: 390, height: 844 };
-
-/** What a screen reader or a person with weak eyes would stumble over. */
-async function barriers(page: Page): Promise<string[]> {
-  await page.evaluate(axe);
-  return page.evaluate(
-    `axe.run().then(({ violations }) => violations.flatMap(({ id, nodes }) => nodes.map(({ html }) => id + ': ' + html)))`,
-  );
-}
-
 const markup = '<img src=x onerror="document.title=`owned`"><script>document.title=`owned`</script>';
 
-describe.skipIf(!existsSync(executablePath))('the console (needs Debian’s chromium)', { timeout }, () => {
+describe.skipIf(!existsSync(chromiumPath))('the console (needs Debian’s chromium)', { timeout }, () => {
   let server: SharedServer;
   let browser: Browser;
   let key: string;
   let api: Api;
   const complaints: string[] = [];
   const shop = newShop({ name: markup });
-  const late = newShop({ name: 'Late Bakery' });
+  const late = [newShop({ name: 'Late Bakery' }), newShop({ name: 'Later Bakery' })];
   const customer = { customer_id: randomUUID(), user_id: randomUUID(), region: 'GB', gender: markup };
 
   beforeAll(async () => {
@@ -44,21 +40,19 @@ describe.skipIf(!existsSync(executablePath))('the console (needs Debian’s chro
     api = apiOf(server.url, key);
     await api.post('/v1/data/shops', { records: [shop] });
     await api.post('/v1/data/customers', { records: [customer] });
-    const transactions = many(40, (at) =>
-      newTransaction(at < 30 ? shop.shop_id : late.shop_id, { student_id: customer.customer_id }),
-    );
-    // Uploaded before their shop, and one with a mistake.
+    const transactions = many(30, () => newTransaction(shop.shop_id, { student_id: customer.customer_id }));
+    // One with a mistake.
     await api.post('/v1/data/transactions', {
       records: [...transactions, { ...newTransaction(shop.shop_id), amount: '12,90' }],
     });
-    browser = await chromium.launch({ executablePath, args: ['--no-sandbox', '--disable-gpu'], timeout });
+    browser = await launchChromium();
   }, timeout);
   afterAll(() => browser?.close());
 
   const permissions = ['data:write', 'data:read', 'interactions:read', 'interactions:write', 'data:erase'];
 
-  async function open(viewport = desktop, colorScheme: 'light' | 'dark' = 'light'): Promise<Page> {
-    const context = await browser.newContext({ viewport, colorScheme, reducedMotion: 'reduce' });
+  async function open(options: BrowserContextOptions = appearances[0][1]): Promise<Page> {
+    const context = await browser.newContext({ ...options, reducedMotion: 'reduce' });
     context.setDefaultTimeout(30_000);
     const page = await context.newPage();
     page.on('pageerror', (error) => complaints.push(error.message));
@@ -70,16 +64,12 @@ describe.skipIf(!existsSync(executablePath))('the console (needs Debian’s chro
     return page;
   }
 
-  async function signedIn(viewport = desktop, colorScheme: 'light' | 'dark' = 'light'): Promise<Page> {
-    const page = await open(viewport, colorScheme);
-    await page.goto(`${server.url}/console`);
-    await page.getByLabel('API key').fill(key);
-    await page.getByRole('button', { name: 'Sign in' }).click();
-    await heading(page, 'Overview').waitFor();
+  async function signedIn(options?: BrowserContextOptions): Promise<Page> {
+    const page = await open(options);
+    await signInAt(page, `${server.url}/console`, key, 'Overview');
     return page;
   }
 
-  const heading = (page: Page, name: string) => page.getByRole('heading', { level: 1, name });
   const show = async (page: Page, screen: string) => {
     await page.getByRole('link', { name: screen, exact: true }).first().click();
     await heading(page, screen).waitFor();
@@ -125,18 +115,48 @@ describe.skipIf(!existsSync(executablePath))('the console (needs Debian’s chro
     await second.context().close();
   });
 
-  it('puts an accident right by clicks: seen, corrected, replayed', async () => {
+  /** Uploads a CSV on its screen; returns the counts that the screen shows in the end. */
+  async function uploadCsv(page: Page, name: string, records: readonly Record<string, unknown>[]) {
+    await chooseFile(page, name, csvOf(records));
+    await page.getByRole('button', { name: 'Check the file' }).click();
+    await page.getByRole('button', { name: /^Upload \d+ rows?$/ }).click();
+    return page.getByLabel('What was stored').innerText();
+  }
+
+  it('puts an accident right by clicks alone: uploaded too early, seen, its shops uploaded, replayed, gone', async () => {
     const page = await signedIn();
-    await page.getByRole('link', { name: '11 open rejections of transactions' }).click();
+    await show(page, 'Upload a file');
+    const early = many(15, (at) => newTransaction((late[at % 3] ?? shop).shop_id));
+    const counts = await uploadCsv(page, 'transactions.csv', early);
+    expect(counts).toMatch(/Created\s+5\b/);
+    expect(counts).toMatch(/Failed\s+10\b/);
+
+    await page.getByRole('link', { name: 'rejections', exact: true }).click();
     await heading(page, 'Rejections').waitFor();
-    await page.getByRole('link', { name: /amount wrong_type/ }).waitFor();
     await page.getByRole('link', { name: /shop_id reference_not_found/ }).click();
-    // The one shop that is missing, and how often.
-    await page.getByText(late.shop_id).first().waitFor();
-    await api.post('/v1/data/shops', { records: [late] });
+    // The two shops that are missing.
+    const missing = page.getByRole('table', { name: 'Missing ids' });
+    for (const { shop_id } of late) await missing.getByText(shop_id).waitFor();
+    await page.getByRole('link', { name: 'Upload the missing shops' }).click();
+    await heading(page, 'Upload a file').waitFor();
+    expect(await uploadCsv(page, 'shops.csv', late)).toMatch(/Created\s+2\b/);
+
+    await show(page, 'Rejections');
+    await page.getByRole('link', { name: /shop_id reference_not_found/ }).click();
     await page.getByRole('button', { name: 'Replay this group' }).click();
     await page.getByText('10 records stored, 0 failed again').waitFor();
-    await page.getByRole('link', { name: 'Rejections', exact: true }).first().click();
+    await page.getByText('This group has no open rejections.').waitFor();
+    await show(page, 'Rejections');
+    await page.getByRole('link', { name: /amount wrong_type/ }).waitFor();
+    const left = () => page.getByRole('link', { name: /reference_not_found/ }).count();
+    await expect.poll(left).toBe(0);
+    await page.context().close();
+  });
+
+  it('corrects a rejected record in a form', async () => {
+    const page = await signedIn();
+    await page.getByRole('link', { name: '1 open rejection of transactions' }).click();
+    await heading(page, 'Rejections').waitFor();
     await page.getByRole('link', { name: /amount wrong_type/ }).click();
     await page.getByRole('button', { name: /^Correct/ }).click();
     await page.getByLabel(/^amount/).fill('12.90');
@@ -144,7 +164,7 @@ describe.skipIf(!existsSync(executablePath))('the console (needs Debian’s chro
     await page.getByText('The record is stored.').waitFor();
     const { body } = await api.get('/v1/rejections');
     expect(body.rejections).toEqual([]);
-    expect((await api.get('/v1/data/transactions?limit=1000')).body.records).toHaveLength(41);
+    expect((await api.get('/v1/data/transactions?limit=1000')).body.records).toHaveLength(46);
     await page.context().close();
   });
 
@@ -158,7 +178,7 @@ describe.skipIf(!existsSync(executablePath))('the console (needs Debian’s chro
     await page.getByRole('link', { name: 'Shops', exact: true }).click();
     // As text, whatever it says.
     await page.getByText(markup).first().waitFor();
-    await page.getByText(late.name).first().waitFor();
+    for (const { name } of late) await page.getByText(name).first().waitFor();
     expect(await page.title()).not.toBe('owned');
     await page.context().close();
   });
@@ -178,13 +198,8 @@ describe.skipIf(!existsSync(executablePath))('the console (needs Debian’s chro
     await page.context().close();
   });
 
-  it.each([
-    ['a desk, light', desktop, 'light'],
-    ['a desk, dark', desktop, 'dark'],
-    ['a phone, light', phone, 'light'],
-    ['a phone, dark', phone, 'dark'],
-  ] as const)('can be used by everybody, on %s', async (_, viewport, scheme) => {
-    const page = await signedIn(viewport, scheme);
+  it.each(appearances)('can be used by everybody, on %s', async (_, options) => {
+    const page = await signedIn(options);
     for (const screen of [
       '',
       'uploads',
@@ -199,8 +214,6 @@ describe.skipIf(!existsSync(executablePath))('the console (needs Debian’s chro
       await page.getByRole('heading', { level: 1 }).waitFor();
       await page.waitForLoadState('networkidle');
       expect([screen, await barriers(page)]).toEqual([screen, []]);
-      const tooWide = await page.evaluate('document.documentElement.scrollWidth > innerWidth');
-      expect([screen, tooWide]).toEqual([screen, false]);
     }
     await page.context().close();
   });
@@ -230,17 +243,17 @@ describe.skipIf(!existsSync(executablePath))('the console (needs Debian’s chro
     expect(complaints).toEqual([]);
   });
 
-  it('is small: all of its scripts together, and the first screen', async () => {
+  it('is small, and shows its first screen within a second', async () => {
     const scripts = globSync('dist/console/assets/*.js.br', { cwd: root });
     const bytes = scripts.reduce((sum, file) => sum + statSync(root + file).size, 0);
     expect(scripts.length).toBeGreaterThan(5);
     expect(bytes).toBeLessThan(250_000);
     const page = await signedIn();
-    const beganMs = performance.now();
-    await page.goto(`${server.url}/console/`);
-    await page.getByRole('link', { name: 'Transactions', exact: true }).waitFor();
-    const ms = performance.now() - beganMs;
-    console.log(`${bytes} bytes of script; the first screen after ${ms.toFixed(0)} ms`);
+    const times: number[] = [];
+    // The best of three, because other tests run on the same machine.
+    const content = [page.getByRole('link', { name: 'Transactions', exact: true }), page.locator('canvas')];
+    for (const _ of many(3, () => 0)) times.push(await loadMs(page, `${server.url}/console/`, content));
+    expect(Math.min(...times)).toBeLessThan(1_000);
     await page.context().close();
   });
 });

@@ -154,6 +154,12 @@ it.skipIf(!isInstalled)(
     await before.stop();
 
     for (const name of ['stolen', 'kept']) await intake(url, 'tokens', 'issue', name);
+    const sessionTables = ['console_sessions', 'console_links', 'operator_sessions'];
+    for (const table of sessionTables)
+      await queryDatabase(
+        url,
+        `insert into ${table} values (sha256('any'), 'kept', now() + interval '12 hours')`,
+      );
     const noted = await hashesOf(url);
     const [{ moment } = { moment: '' }] = await queryDatabase<{ moment: string }>(
       url,
@@ -223,6 +229,9 @@ it.skipIf(!isInstalled)(
     expect(said).toContain(`to be issued anew: ${late.key_id}, the admin token late\n`);
     const inUse = 'select name from admin_tokens where revoked_at is null';
     expect(await queryDatabase(target, inUse)).toEqual([{ name: 'kept' }]);
+    // Nobody who signed out meanwhile is signed in again, and no link works twice.
+    for (const table of sessionTables)
+      expect([table, await queryDatabase(target, `select from ${table}`)]).toEqual([table, []]);
     // Only the limit that was lost, with the value that it had last.
     expect(said).toContain(
       'to be set again:\n  intake-server organisations limit acme --requests-per-second 9\n',

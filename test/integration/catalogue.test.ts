@@ -54,6 +54,10 @@ const others = [
   'cursor_key',
   'console_sessions',
   'console_links',
+  'processes',
+  'organisation_activity',
+  'chore_runs',
+  'operator_sessions',
   'erasures',
   'erasure_ids',
   'suppressions',
@@ -127,7 +131,7 @@ it('every index but those of organisations, keys, tokens and the audit log leads
     `select t.relname || ': ' || a.attname as line from pg_index i
      join pg_class t on t.oid = i.indrelid join pg_attribute a on a.attrelid = t.oid and a.attnum = i.indkey[0]
      where t.relnamespace = 'public'::regnamespace and a.attname <> 'organisation_id'
-       and t.relname not in ('organisations', 'api_keys', 'admin_tokens', 'audit_log', 'schema_migrations', 'schema_compatibility', 'restores', 'cursor_key', 'console_sessions', 'console_links')`,
+       and t.relname not in ('organisations', 'api_keys', 'admin_tokens', 'audit_log', 'schema_migrations', 'schema_compatibility', 'restores', 'cursor_key', 'console_sessions', 'console_links', 'operator_sessions', 'processes', 'organisation_activity', 'chore_runs')`,
   );
   // The purge of forgotten keys goes through all organisations, in the background; leases and partitions are of none.
   expect(rows.map(({ line }) => line).toSorted()).toEqual([

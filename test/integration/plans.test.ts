@@ -64,11 +64,14 @@ const medium = [
 ];
 /**
  * Tables that do not grow: the differences of counts are rolled up every ten seconds, batches are settled every two, the ids of
- * people are removed when they are swept, a key has a hundred sessions at most, the others have a few rows to an organisation.
+ * people are removed when they are swept, a key or an admin token has a hundred sessions at most, the others have a few rows to
+ * an organisation.
  */
 const bounded = [
   'console_sessions',
   'console_links',
+  'organisation_activity',
+  'operator_sessions',
   'erasures',
   'erasure_ids',
   'record_count_changes',
@@ -89,6 +92,8 @@ const tiny = [
   'leases',
   'cursor_key',
   'admin_tokens',
+  'processes',
+  'chore_runs',
   'interaction_partitions',
 ];
 const records = resourceTypes.map((type) => tableOf(type).name);
@@ -117,6 +122,8 @@ const mayReadWhole = ['expires_at < $', 'last_used_at is null'];
 const smallRows = 100_000;
 /** A statement that reads in proportion costs 3.5 times as much. */
 const largeRows = 350_000;
+
+const instant = '2026-03-14T09:26:53Z';
 
 const onCitus = inject('citus') !== null;
 const hasPooler = inject('poolerPort') !== null;
@@ -192,12 +199,16 @@ async function useEverything(): Promise<void> {
     await admin.post(`/admin/v1/keys/${rotated.key_id}/revoke`, {});
     const names = { organisation: 'acme', slug: 'acme', key_id: issued.key_id, limit: '1' };
     const ofKeys = { expires_before: '2099-01-01T00:00:00Z', unused: 'true' };
-    await askEverything(admin, adminOperations, { ...names, ...ofKeys, cursor: 'acme' });
+    const ofActivity = { search: 'acme', by: 'requests', minutes: '5' };
+    const ofReceipts = { type: 'tags', status: '200', idempotency_key: 'twice', from: instant, to: instant };
+    const values = { ...names, ...ofKeys, ...ofActivity, ...ofReceipts, cursor: 'acme' };
+    await askEverything(admin, adminOperations, values);
     for (const path of ['/admin/v1/audit?limit=1', '/admin/v1/audit?limit=1&organisation=acme']) {
       const { next_cursor } = (await admin.get(path)).body;
       expect((await admin.get(`${path}&cursor=${next_cursor}`)).status).toBe(200);
     }
     const { body: link } = await admin.post('/admin/v1/console-links', { organisation: 'acme' });
+    await signInAndOut(`http://127.0.0.1:${adminPort}`, { token: issuedToken?.token ?? '' });
     await listTokens(pool, null, 10);
     for (let time = 0; time < 2; time++) await revokeToken(pool, by, 'operator');
     const api = apiOf(service.address, issued.key);
@@ -291,6 +302,7 @@ const neverMet = [
     'set local lock_timeout',
     'claimsInParts(keyed)',
     'client.query<{ organisation_id: string; version: number }>(',
+    'pool.query<{ name: string; port: number; is_active: boolean }>(',
   ],
 ];
 

@@ -5,6 +5,7 @@ import { Agent } from 'node:http';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
 import { type Exchange, exchange } from '../support/exchange.ts';
+import { fillRejections, rejectionsPerRequest } from '../support/fill-rejections.ts';
 import { expectInTime } from '../support/in-time.ts';
 import { many, newShop, newTransaction } from '../support/new-records.ts';
 import { queryDatabase } from '../support/query-database.ts';
@@ -15,10 +16,8 @@ import { queryDatabase } from '../support/query-database.ts';
  * that has none. So are those of an organisation with a thousand.
  */
 const rejections = Number(process.env.MANY_REJECTIONS ?? 200_000);
-const perRequest = 5_000;
 const sizes: Readonly<Record<string, number>> = { empty: 0, thousand: 1_000, full: rejections };
 const slugs = Object.keys(sizes);
-const kinds = 40;
 const answerMsMax = 500;
 const shareMin = 0.9;
 const rounds = 20;
@@ -39,14 +38,7 @@ beforeAll(async () => {
   // Nobody has counted the rows yet: the plans must not depend on it.
   for (const table of ['rejections', 'rejection_kinds'])
     await ask(`alter table ${table} set (autovacuum_enabled = off)`);
-  // Indexes are made faster than they grow.
-  const indexes = await ask<{ name: string; definition: string }>(
-    `select indexname as name, indexdef as definition from pg_indexes
-     where tablename = 'rejections' and indexname <> 'rejections_pkey'`,
-  );
-  for (const { name } of indexes) await ask(`drop index ${name}`);
-  for (const [slug, count] of Object.entries(sizes)) if (count > 0) await fill(slug, count);
-  for (const { definition } of indexes) await ask(definition);
+  await fillRejections(server.databaseUrl, sizes);
 }, 600_000);
 afterAll(async () => {
   agent.destroy();
@@ -55,33 +47,6 @@ afterAll(async () => {
 
 const ask = <Row extends object>(text: string, values: readonly unknown[] = []) =>
   queryDatabase<Row & Record<string, unknown>>(server.databaseUrl, text, values);
-
-/** As uploads of 5,000 would have left them over twelve days, spread evenly over forty kinds. */
-async function fill(slug: string, count: number): Promise<void> {
-  await ask(
-    `insert into rejection_kinds
-     select o.organisation_id, md5('kind ' || k)::uuid, 'transactions',
-       case k when 0 then array['shop_id'] else array['amount', 'field' || k] end,
-       case k when 0 then array['reference_not_found'] else array['wrong_type', 'required'] end,
-       case k when 0 then array['is missing'] else array['must be a number', 'is missing'] end, now(), $1::bigint / $2
-     from organisations o cross join generate_series(0, $2::integer - 1) k where o.slug = $3`,
-    [count, kinds, slug],
-  );
-  await ask(
-    `insert into rejections (organisation_id, rejection_id, type, kind_id, request_id, index, record_id, record)
-     select o.organisation_id, uuid_floor(now() - interval '20 days' + n * interval '1 second'), 'transactions',
-       kinds.ids[1 + n % $2], requests.ids[1 + n / $3], n % $3, md5('record ' || n)::uuid,
-       '{"transaction_id":"' || md5('record ' || n)::uuid || '","shop_id":"00000000-0000-4000-8000-000000000000",'
-         '"region":"GB","savings":2.5,"amount":22.49,"source":"online","discount_name":"ten off on everything",'
-         '"discount_type":"percentage","created":"2026-01-01T00:00:00Z","updated":"2026-01-01T00:00:00Z"}'
-     from organisations o cross join generate_series(0, $1::integer - 1) n
-     cross join (select array_agg(md5('kind ' || k)::uuid order by k) as ids from generate_series(0, $2 - 1) k) kinds
-     cross join (
-       select array_agg(md5('request ' || r)::uuid order by r) as ids from generate_series(0, $1 / $3::integer) r) requests
-     where o.slug = $4`,
-    [count, kinds, perRequest, slug],
-  );
-}
 
 const upload = (slug: string, type: string, records: unknown[]): Promise<Exchange> =>
   exchange(`${server.url}/v1/data/${type}`, { agent, key: keys[slug] as string, body: { records } });
@@ -112,7 +77,7 @@ async function expectQuick(paths: readonly string[]): Promise<void> {
 }
 
 async function questions(): Promise<string[]> {
-  const requests = rejections / perRequest;
+  const requests = rejections / rejectionsPerRequest;
   const [request, last] = [
     await md5Uuid(`request ${requests / 2}`),
     await md5Uuid(`request ${requests - 1}`),
@@ -219,7 +184,7 @@ it('a record that was rejected and is sent again, good, is rejected no longer', 
   expect(await openRejections()).toBe(before - 10);
 });
 
-/** As md5 makes it in `fill`. */
+/** As `fillRejections` makes it. */
 function recordId(at: number): string {
   const hash = createHash('md5').update(`record ${at}`).digest('hex');
   return hash.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');

@@ -69,7 +69,10 @@ describe('a session', () => {
     expect(body).toMatchObject({
       organisation: { slug: 'acme', name: expect.any(String) },
       key: { key_id: key.split('_')[1], permissions: expect.arrayContaining(['data:read']) },
-      limits: { requests_per_second_max: null },
+      limits: {
+        requests_per_second_max: { value: 1_000_000, is_default: true },
+        bytes_in_flight_max: { value: 192 * 1024 * 1024, is_default: true },
+      },
     });
     const endsInHours = (Date.parse(body.expires_at) - Date.now()) / 3_600_000;
     expect(endsInHours).toBeGreaterThan(11.9);
@@ -77,6 +80,16 @@ describe('a session', () => {
     const cookie = cookieOf(headers);
     expect((await ask(session, { cookie })).body).toEqual(body);
     expect((await ask(overview, { cookie: `theme=dark; ${cookie}; other=1` })).status).toBe(200);
+  });
+
+  it('shows the limits of the organisation where it has its own', async () => {
+    const limited = await server.createKey('limited');
+    await server.run('organisations', 'limit', 'limited', '--records-per-second', '70000');
+    const { body } = await ask(session, { method: 'POST', body: { key: limited } });
+    expect(body.limits).toMatchObject({
+      records_per_second_max: { value: 70_000, is_default: false },
+      interactions_per_second_max: { value: 1_000_000, is_default: true },
+    });
   });
 
   it('is Secure over HTTPS', async () => {
@@ -225,6 +238,12 @@ describe('another page', () => {
     expect(policy).toContain("script-src 'self';");
     expect(policy).not.toContain('unsafe');
     expect(headers.get('x-frame-options')).toBe('DENY');
+    const { body } = await ask('/console/');
+    const [, script = ''] = /src="([^"]+\.js)"/.exec(body) ?? [];
+    // It holds in workers, which the policy of the page does not reach.
+    expect((await ask(script)).headers.get('content-security-policy')).toBe(
+      "default-src 'none'; script-src 'self'",
+    );
   });
 });
 
@@ -264,6 +283,77 @@ describe('a link of the operator', () => {
     const { token } = await link();
     await queryDatabase(server.databaseUrl, `update console_links set expires_at = now()`);
     expect((await ask(session, { method: 'POST', body: { link: token } })).body.code).toBe('link_not_usable');
+  });
+});
+
+describe('the key of a link', () => {
+  const list = async (): Promise<{ key_id: string; expires_at: string }[]> =>
+    JSON.parse(await server.run('keys', 'list', '--organisation', 'acme', '--json'));
+  const found = async (...keyIds: string[]) => {
+    const listed = (await list()).map(({ key_id }) => key_id);
+    return keyIds.map((keyId) => listed.includes(keyId));
+  };
+  const expire = (...keyIds: string[]) =>
+    queryDatabase(server.databaseUrl, 'update api_keys set expires_at = now() where key_id = any($1)', [
+      keyIds,
+    ]);
+
+  it('is removed when its session ends, and stays in the audit log', async () => {
+    const { token, keyId } = await link('--read-only');
+    const cookie = await signIn({ link: token });
+    expect(await found(keyId)).toEqual([true]);
+    expect((await ask(session, { method: 'DELETE', cookie })).status).toBe(204);
+    expect(await found(keyId)).toEqual([false]);
+    expect((await ask(overview, { cookie })).status).toBe(401);
+    const entries = JSON.parse(await server.run('audit', '--organisation', 'acme', '--json'));
+    expect(entries.filter(({ key_id }: { key_id: string }) => key_id === keyId)).toMatchObject([
+      { act: 'console.link', details: { permissions: ['data:read', 'interactions:read'] } },
+    ]);
+  });
+
+  it('is removed after its time, whether or not the link was used, by the next link or sign-in', async () => {
+    const [unused, used, later] = [await link(), await link(), await link()];
+    await signIn({ link: used.token });
+    await server.run('keys', 'revoke', later.keyId);
+    await expire(unused.keyId, used.keyId);
+    const { keyId } = await link();
+    expect(await found(unused.keyId, used.keyId, later.keyId, keyId)).toEqual([false, false, true, true]);
+    await expire(later.keyId);
+    await signIn();
+    expect(await found(later.keyId, keyId)).toEqual([false, true]);
+  });
+
+  it('lasts no longer than its one session', async () => {
+    const { token, keyId } = await link('--expires', '30d');
+    await signIn({ link: token });
+    const { expires_at = '' } = (await list()).find(({ key_id }) => key_id === keyId) ?? {};
+    expect((Date.parse(expires_at) - Date.now()) / 3_600_000).toBeLessThanOrEqual(12);
+  });
+
+  it('is told from other keys, and stays if it was rotated', async () => {
+    const issued = await server.run(
+      ...['keys', 'issue', '--organisation', 'acme', '--label', 'console link', '--expires', '1h', '--json'],
+    );
+    const { key_id: ordinary } = JSON.parse(issued);
+    const { keyId } = await link();
+    await server.run('keys', 'rotate', keyId);
+    await expire(ordinary, keyId);
+    await link();
+    expect(await found(ordinary, keyId)).toEqual([true, true]);
+  });
+
+  it('is one of at most a thousand that are removed at once', async () => {
+    await queryDatabase(
+      server.databaseUrl,
+      `insert into api_keys (key_id, organisation_id, key_sha256, permissions, expires_at)
+       select 'link' || n, organisation_id, decode(repeat('00', 32), 'hex'), '{}', now()
+       from organisations, generate_series(1, 1200) n where slug = 'acme'`,
+    );
+    const left = async () => (await list()).filter(({ key_id }) => /^link\d+$/.test(key_id)).length;
+    await link();
+    expect(await left()).toBe(200);
+    await link();
+    expect(await left()).toBe(0);
   });
 });
 

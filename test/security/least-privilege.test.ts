@@ -48,6 +48,8 @@ describe('the role that serves', () => {
     ['lift a suspension', 'update organisations set suspended_at = null'],
     ['read the hashes of admin tokens', 'select token_sha256 from admin_tokens'],
     ['make an admin token', `insert into admin_tokens (name) values ('x')`],
+    ['read the sessions of operators', 'select from operator_sessions'],
+    ['sign in as an operator', `insert into operator_sessions values ('x', 'operator', now())`],
     ['read the audit log', 'select from audit_log'],
     ['write the audit log', `insert into audit_log (actor, act, details) values ('x', 'x', '{}')`],
     ['replace the key of cursors', `update cursor_key set key = ''`],

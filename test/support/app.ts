@@ -2,6 +2,7 @@ import type { FastifyInstance } from 'fastify';
 import { createParts } from '../../src/cli/serving/composition.ts';
 import { readConfig } from '../../src/config.ts';
 import { buildApp } from '../../src/http/app.ts';
+import type { Parts } from '../../src/http/operation/operation.ts';
 import { allPermissions } from '../../src/keys/permissions.ts';
 import { changeOrganisation, createOrganisation, issueKey } from '../../src/operator/audited-actions.ts';
 import { createPool, type OwnPool } from '../../src/postgres/pool.ts';
@@ -12,6 +13,7 @@ import { createTestDatabase } from './database.ts';
 export interface TestApp {
   readonly app: FastifyInstance;
   readonly pool: OwnPool;
+  readonly parts: Parts;
   /** Its database, for the owner. */
   readonly databaseUrl: string;
   /** Makes an organisation with its report on; returns its id and a key that may do everything. */
@@ -36,6 +38,7 @@ export async function createTestApp(given?: string): Promise<TestApp> {
   return {
     app,
     pool,
+    parts,
     databaseUrl,
     async organisation(slug) {
       const by = { actor: 'test' };

@@ -59,7 +59,7 @@ async function parentsOf(client: pg.Client): Promise<Map<string, string>> {
 /** The statements inside the functions in SQL that a statement calls, their arguments as parameters. */
 export async function statementsInside(client: pg.Client, statement: string): Promise<string[]> {
   const { rows } = await client.query<{ body: string; names: string[]; types: string[] }>(
-    `select prosrc as body, proargnames[:pronargs] as names,
+    `select prosrc as body, coalesce(proargnames[:pronargs], '{}') as names,
        array(select format_type(unnest(proargtypes), null)) as types
      from pg_proc join pg_language l on l.oid = prolang
      where pronamespace = 'public'::regnamespace and lanname = 'sql' and $1 ~ ('\\m' || proname || '\\(')`,

@@ -1,7 +1,10 @@
 import { expect } from 'vitest';
 
-/** Signs in to the console with a key or a link, asks who is signed in, and signs out. */
-export async function signInAndOut(url: string, given: { key: string } | { link: string }): Promise<void> {
+/** Signs in to a console with a key, a link or an admin token, asks who is signed in, and signs out. */
+export async function signInAndOut(
+  url: string,
+  given: { key: string } | { link: string } | { token: string },
+): Promise<void> {
   const path = `${url}/console/api/session`;
   const headers = { origin: url, 'content-type': 'application/json' };
   const signedIn = await fetch(path, { method: 'POST', headers, body: JSON.stringify(given) });

@@ -1,6 +1,6 @@
 import type { ErrorBody, ErrorDetail } from './types.ts';
 
-/** The public API, authenticated by the cookie of the session. */
+/** The API of the port that served the page, authenticated by the cookie of the session. */
 export const apiBase = '/console/api';
 
 /** An answer that is not a success, or no answer at all: then its status is 0. */
@@ -24,7 +24,7 @@ export class ApiError extends Error {
 export type Query = Readonly<Record<string, string | number | boolean | undefined>>;
 
 export interface Call {
-  readonly method?: 'GET' | 'POST' | 'DELETE';
+  readonly method?: 'GET' | 'POST' | 'PATCH' | 'DELETE';
   readonly query?: Query;
   readonly body?: unknown;
   readonly signal?: AbortSignal | undefined;

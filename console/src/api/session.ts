@@ -1,30 +1,31 @@
 import { type QueryClient, queryOptions } from '@tanstack/react-query';
 import { ApiError, call } from './request.ts';
-import type { Session } from './types.ts';
 
 export const sessionKey = ['session'] as const;
 
-/** Null if nobody is signed in. */
-export const sessionQuery = queryOptions({
-  queryKey: sessionKey,
-  queryFn: ({ signal }) => readSession(signal),
-  staleTime: 60_000,
-});
+/** Null if nobody is signed in. What a session says depends on who signs in: an organisation or the operator. */
+export function sessionQuery<S>() {
+  return queryOptions({
+    queryKey: sessionKey,
+    queryFn: ({ signal }) => readSession<S>(signal),
+    staleTime: 60_000,
+  });
+}
 
-async function readSession(signal: AbortSignal): Promise<Session | null> {
+async function readSession<S>(signal: AbortSignal): Promise<S | null> {
   try {
-    return await call<Session>('/session', { signal });
+    return await call<S>('/session', { signal });
   } catch (error) {
     if (error instanceof ApiError && error.status === 401) return null;
     throw error;
   }
 }
 
-/** Either a key that was typed, or the token of a link that the operator made. */
-export type Credential = { readonly key: string } | { readonly link: string };
+/** A key that was typed, the token of a link that the operator made, or an admin token. */
+export type Credential = { readonly key: string } | { readonly link: string } | { readonly token: string };
 
-export function signIn(credential: Credential): Promise<Session> {
-  return call<Session>('/session', { method: 'POST', body: credential });
+export function signIn(credential: Credential): Promise<unknown> {
+  return call('/session', { method: 'POST', body: credential });
 }
 
 export function signOut(): Promise<void> {

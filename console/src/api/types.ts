@@ -42,10 +42,16 @@ export interface Session {
     readonly expires_at: string | null;
   };
   readonly limits: {
-    readonly requests_per_second_max: number | null;
-    readonly interactions_per_second_max: number | null;
-    readonly records_per_second_max: number | null;
-    readonly bytes_in_flight_max: number | null;
+    readonly requests_per_second_max: Limit;
+    readonly interactions_per_second_max: Limit;
+    readonly records_per_second_max: Limit;
+    readonly bytes_in_flight_max: Limit;
   };
   readonly expires_at: string;
+}
+
+export interface Limit {
+  readonly value: number;
+  /** Whether it is a setting of the service, because the organisation has no limit of its own. */
+  readonly is_default: boolean;
 }

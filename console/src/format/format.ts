@@ -22,9 +22,23 @@ export function formatBytes(bytes: number): string {
   return `${(bytes / 1_000 ** power).toLocaleString(undefined, digits)} ${byteUnits[power]}`;
 }
 
-/** In the reader's time zone. */
+/** In the reader's time zone. A line can end between the day and the time of day, nowhere else. */
 export function formatTime(iso: string): string {
-  return timeFormat.format(new Date(iso));
+  const parts = timeFormat.formatToParts(new Date(iso));
+  const isClock = (at: number) => /^(hour|minute|second|dayPeriod)$/.test(parts[at]?.type ?? '');
+  return parts
+    .map(({ type, value }, at) =>
+      type === 'literal' && isClock(at - 1) !== isClock(at + 1) ? value : value.replaceAll(' ', '\u00a0'),
+    )
+    .join('');
+}
+
+/** The reader's time zone with its current offset: "Europe/Berlin (GMT+1)". */
+export function timeZoneName(): string {
+  const format = new Intl.DateTimeFormat('en', { timeZoneName: 'shortOffset' });
+  const { timeZone } = format.resolvedOptions();
+  const offset = format.formatToParts().find(({ type }) => type === 'timeZoneName')?.value;
+  return offset === undefined || timeZone === 'UTC' ? timeZone : `${timeZone} (${offset})`;
 }
 
 /** A day in UTC, such as 2026-11-16. */
@@ -34,6 +48,11 @@ export function formatDay(day: string): string {
 
 export function formatDuration(durationMs: number): string {
   return durationMs < 1_000 ? `${durationMs} ms` : `${(durationMs / 1_000).toFixed(1)} s`;
+}
+
+/** A message of the service, without the address of the API that it names. */
+export function inConsoleWords(message: string): string {
+  return message.replace(/; upload it to \/v1\/data\/\S+ first/, '; upload it first');
 }
 
 /** "1 record", "2,000 records". */

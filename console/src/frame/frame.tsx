@@ -1,17 +1,24 @@
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { Outlet, useRouter } from '@tanstack/react-router';
-import { useEffect, useRef } from 'react';
+import { type ComponentType, type Context, useEffect, useRef } from 'react';
 import { forgetSession, sessionQuery, signOut } from '../api/session.ts';
-import type { Session } from '../api/types.ts';
+import { timeZoneName } from '../format/format.ts';
 import { Loading } from '../parts/answer.tsx';
 import { Failure } from '../parts/failure.tsx';
-import { Navigation } from './navigation.tsx';
-import { SignedIn } from './signed-in.tsx';
+import type { NavigationProps } from './navigation.tsx';
 import { ThemeSwitch } from './theme-switch.tsx';
 
+interface FrameProps<S> {
+  /** Passes the session to the screens. */
+  readonly signedIn: Context<S | null>;
+  /** Who is signed in. */
+  readonly nameOf: (session: S) => string;
+  readonly Links: ComponentType<NavigationProps>;
+}
+
 /** Everything around a screen. Without a session it leads to the sign-in, and from there back. */
-export function Frame() {
-  const session = useQuery(sessionQuery);
+export function Frame<S>({ signedIn: SignedIn, nameOf, Links }: FrameProps<S>) {
+  const session = useQuery(sessionQuery<S>());
   if (session.data === null) return <ToSignIn />;
   return (
     <SignedIn value={session.data ?? null}>
@@ -19,7 +26,7 @@ export function Frame() {
         Skip to the content
       </button>
       <div className="frame">
-        <Side session={session.data} />
+        <Side name={session.data === undefined ? undefined : nameOf(session.data)} Links={Links} />
         <main id="main" tabIndex={-1}>
           {session.error && (
             <Failure
@@ -28,7 +35,7 @@ export function Frame() {
               retry={() => session.refetch()}
             />
           )}
-          {session.data && <Outlet />}
+          {session.data !== undefined && <Outlet />}
           {session.isPending && <Loading what="Session" rows={6} />}
         </main>
       </div>
@@ -55,24 +62,30 @@ function skipToMain(): void {
   document.getElementById('main')?.focus();
 }
 
-function Side({ session }: { readonly session: Session | undefined }) {
+interface SideProps {
+  /** Undefined until the session has been read. */
+  readonly name: string | undefined;
+  readonly Links: ComponentType<NavigationProps>;
+}
+
+function Side({ name, Links }: SideProps) {
   const menu = useRef<HTMLDetailsElement>(null);
   const closeMenu = () => menu.current?.removeAttribute('open');
   return (
     <header className="side">
       <div className="side-head">
         <span className="brand">Intake</span>
-        <span className="organisation">{session?.organisation.name ?? ''}</span>
+        <span className="organisation">{name ?? ''}</span>
       </div>
-      {session && (
+      {name !== undefined && (
         <>
           <details className="menu" ref={menu}>
             <summary>Menu</summary>
-            <Navigation onFollow={closeMenu} />
+            <Links onFollow={closeMenu} />
             <SideFoot />
           </details>
           <div className="side-wide">
-            <Navigation />
+            <Links />
             <SideFoot />
           </div>
         </>
@@ -90,6 +103,7 @@ function SideFoot() {
   return (
     <div className="side-foot">
       <ThemeSwitch />
+      <p className="hint">Times in {timeZoneName()}</p>
       <button type="button" disabled={leaving.isPending} onClick={() => leaving.mutate()}>
         Sign out
       </button>

@@ -1,33 +1,22 @@
 import { Link, type LinkProps } from '@tanstack/react-router';
-import { uploadPermissions } from '../api/permissions.ts';
-import { usePermits } from './signed-in.tsx';
 
-interface Item {
+export interface ScreenLink {
   readonly to: NonNullable<LinkProps['to']>;
   readonly text: string;
-  readonly permission?: string;
-  /** Permissions of which each is enough instead. */
-  readonly orAny?: readonly string[];
+  /** Why the screen shows nothing, if it does not. */
+  readonly obstacle?: string | undefined;
 }
 
-const items: readonly Item[] = [
-  { to: '/', text: 'Overview', permission: 'data:read' },
-  { to: '/uploads', text: 'Uploads', permission: 'data:read' },
-  { to: '/upload-file', text: 'Upload a file', permission: 'data:write', orAny: uploadPermissions },
-  { to: '/rejections', text: 'Rejections', permission: 'data:read' },
-  { to: '/data', text: 'Data', permission: 'data:read' },
-  { to: '/interactions', text: 'Interactions', permission: 'interactions:read' },
-  { to: '/privacy', text: 'Privacy', permission: 'data:erase' },
-  { to: '/key', text: 'Key and limits' },
-];
+export interface NavigationProps {
+  readonly onFollow?: (() => void) | undefined;
+}
 
-/** A screen that the key may not see stays in the list, marked, and says itself what is missing. */
-export function Navigation({ onFollow }: { readonly onFollow?: () => void }) {
-  const may = usePermits();
+/** A screen that the reader may not see stays in the list, marked, and says itself what is missing. */
+export function Navigation({ links, onFollow }: NavigationProps & { readonly links: readonly ScreenLink[] }) {
   return (
     <nav aria-label="Screens">
       <ul className="navigation">
-        {items.map(({ to, text, permission, orAny = [] }) => (
+        {links.map(({ to, text, obstacle }) => (
           <li key={text}>
             <Link
               to={to}
@@ -36,8 +25,8 @@ export function Navigation({ onFollow }: { readonly onFollow?: () => void }) {
               {...(onFollow ? { onClick: onFollow } : {})}
             >
               {text}
-              {permission !== undefined && !may(permission) && !orAny.some(may) && (
-                <span className="navigation-mark" title={`Needs the permission ${permission}`}>
+              {obstacle !== undefined && (
+                <span className="navigation-mark" title={obstacle}>
                   no access
                 </span>
               )}

@@ -7,17 +7,22 @@ interface FailureProps {
   readonly retry?: (() => void) | undefined;
 }
 
-/** A failed request: its code, message and request id, so that a reader can act on it or report it. */
+/**
+ * A failed request: its code, message and request id, so that a reader can act on it or report it. A wrong request stays
+ * wrong, so it is not offered again.
+ */
 export function Failure({ error, what, retry }: FailureProps) {
   const failed = error instanceof ApiError ? error : undefined;
+  const details = failed?.details ?? [];
   const message = error instanceof Error ? error.message : String(error);
   return (
     <div className="notice notice-bad" role="alert">
       <p className="notice-title">{what}</p>
-      <p>{message}</p>
-      {failed && failed.details.length > 0 && (
+      {details.length === 0 ? (
+        <p>{message}</p>
+      ) : (
         <ul>
-          {failed.details.map(({ field, code, message: detail }) => (
+          {details.map(({ field, code, message: detail }) => (
             <li key={`${field} ${code}`}>
               <code>{field}</code> {detail}
             </li>
@@ -36,7 +41,7 @@ export function Failure({ error, what, retry }: FailureProps) {
           </>
         )}
       </p>
-      {retry && (
+      {retry && failed?.status !== 400 && (
         <button type="button" onClick={retry}>
           Try again
         </button>

@@ -1,10 +1,26 @@
 import { type ReactNode, useEffect, useId, useState } from 'react';
-import { fromLocalField, toLocalField } from '../format/format.ts';
+import { fromLocalField, toLocalField, typeName } from '../format/format.ts';
 
-export function Filters({ children }: { readonly children: ReactNode }) {
+interface FiltersProps {
+  readonly children: ReactNode;
+  /** Whether they are folded at first where the screen is narrow: with many filters the list would be out of sight. */
+  readonly folded?: boolean;
+}
+
+export function Filters({ children, folded }: FiltersProps) {
+  const [isOpen] = useState(() => !folded || !matchMedia('(max-width: 48rem)').matches);
+  if (folded === undefined)
+    return (
+      <search className="filters" aria-label="Filters">
+        {children}
+      </search>
+    );
   return (
-    <search className="filters" aria-label="Filters">
-      {children}
+    <search aria-label="Filters">
+      <details className="filters-fold" open={isOpen}>
+        <summary>Filters</summary>
+        <div className="filters">{children}</div>
+      </details>
     </search>
   );
 }
@@ -18,6 +34,16 @@ interface FilterProps {
 interface Choice {
   readonly value: string;
   readonly text: string;
+}
+
+/** Whether a list shows only a part of what there is. */
+export function isFiltered(filter: Readonly<Record<string, string | undefined>>): boolean {
+  return Object.values(filter).some((value) => value !== undefined);
+}
+
+/** Types of records as the choices of a filter. */
+export function typeChoices(types: readonly string[]): readonly Choice[] {
+  return types.map((value) => ({ value, text: typeName(value) }));
 }
 
 export function SelectFilter({
@@ -44,7 +70,12 @@ export function SelectFilter({
 }
 
 /** Applied when the field is left or Enter is pressed, not with every key. */
-export function TextFilter({ label, value = '', onChange }: FilterProps) {
+export function TextFilter({
+  label,
+  value = '',
+  onChange,
+  placeholder,
+}: FilterProps & { readonly placeholder?: string }) {
   const id = useId();
   const [text, setText] = useState(value);
   useEffect(() => setText(value), [value]);
@@ -59,6 +90,7 @@ export function TextFilter({ label, value = '', onChange }: FilterProps) {
         type="text"
         autoComplete="off"
         spellCheck={false}
+        placeholder={placeholder}
         value={text}
         onChange={({ target }) => setText(target.value)}
         onBlur={apply}

@@ -1,3 +1,38 @@
+import type { InfiniteData, UseInfiniteQueryResult } from '@tanstack/react-query';
+import type { ReactNode } from 'react';
+import { countOf } from '../format/format.ts';
+import { Answer } from './answer.tsx';
+
+interface PagesProps<Page, Row> {
+  readonly query: UseInfiniteQueryResult<InfiniteData<Page>>;
+  /** What is read, as in "The uploads could not be read". */
+  readonly what: string;
+  /** One row, such as "upload". */
+  readonly one: string;
+  readonly rowsOf: (page: Page) => readonly Row[];
+  /** In place of a list without rows. */
+  readonly empty: ReactNode;
+  readonly children: (rows: readonly Row[]) => ReactNode;
+}
+
+/** A list that is read page by page. A search that takes long answers with a page that has few rows or none. */
+export function Pages<Page, Row>({ query, what, one, rowsOf, empty, children }: PagesProps<Page, Row>) {
+  return (
+    <Answer query={query} what={what} rows={8}>
+      {({ pages }) => {
+        const rows = pages.flatMap(rowsOf);
+        if (rows.length === 0 && !query.hasNextPage) return empty;
+        return (
+          <>
+            {rows.length > 0 ? children(rows) : <p>None found yet. Load more continues the search.</p>}
+            <More query={query} shown={countOf(rows.length, one)} />
+          </>
+        );
+      }}
+    </Answer>
+  );
+}
+
 interface Paged {
   readonly hasNextPage: boolean;
   readonly isFetchingNextPage: boolean;
@@ -10,7 +45,7 @@ export function More({ query, shown }: { readonly query: Paged; readonly shown: 
     <p className="more">
       <span className="muted" role="status">
         {shown}
-        {query.hasNextPage ? '' : ' in total'}
+        {query.hasNextPage ? ' so far' : ' in total'}
       </span>
       {query.hasNextPage && (
         <button type="button" disabled={query.isFetchingNextPage} onClick={() => query.fetchNextPage()}>

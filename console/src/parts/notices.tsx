@@ -10,6 +10,26 @@ export function Empty({ title, children }: { readonly title: string; readonly ch
   );
 }
 
+interface NothingFoundProps {
+  readonly filtered: boolean;
+  /** One of the list, such as "upload". */
+  readonly one: string;
+  /** A link to the list without filters. */
+  readonly all: ReactNode;
+  /** If there is nothing at all: what to do next. */
+  readonly children: ReactNode;
+}
+
+/** In place of a list without rows. */
+export function NothingFound({ filtered, one, all, children }: NothingFoundProps) {
+  if (!filtered) return children;
+  return (
+    <Empty title={`No ${one} matches these filters.`}>
+      <p>{all}</p>
+    </Empty>
+  );
+}
+
 /** In place of something that the key may not do. */
 export function NotPermitted({ permission, what }: { readonly permission: string; readonly what: string }) {
   return (

@@ -4,13 +4,15 @@ interface QuestionProps {
   readonly title: string;
   /** What happens, on the button: "Discard 12 rejections". */
   readonly action: string;
+  /** What happens takes nothing away. */
+  readonly harmless?: boolean;
   readonly children: ReactNode;
   readonly onYes: () => void;
   readonly onNo: () => void;
 }
 
-/** Asks before something that cannot be undone. Cancel comes first, so a dialog gives it the focus. */
-export function Question({ title, action, children, onYes, onNo }: QuestionProps) {
+/** Asks before something that cannot be undone or that others notice. Cancel comes first, so a dialog gives it the focus. */
+export function Question({ title, action, harmless = false, children, onYes, onNo }: QuestionProps) {
   return (
     <Modal title={title} onClose={onNo}>
       {children}
@@ -18,7 +20,7 @@ export function Question({ title, action, children, onYes, onNo }: QuestionProps
         <button type="button" onClick={onNo}>
           Cancel
         </button>
-        <button type="button" className="danger" onClick={onYes}>
+        <button type="button" className={harmless ? 'primary' : 'danger'} onClick={onYes}>
           {action}
         </button>
       </div>

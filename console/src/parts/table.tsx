@@ -1,9 +1,16 @@
 import type { ReactNode } from 'react';
+import { formatNumber } from '../format/format.ts';
 
 export interface Column<Row> {
   readonly title: string;
   readonly cell: (row: Row) => ReactNode;
   readonly numeric?: boolean;
+}
+
+/** A number in a table. Zero is muted, and left out where rows are lists; `bad` marks every other number. */
+export function Count({ value, bad = false }: { readonly value: number; readonly bad?: boolean }) {
+  if (value === 0) return <span className="muted count-zero">0</span>;
+  return <span className={bad ? 'count-bad' : undefined}>{formatNumber(value)}</span>;
 }
 
 interface TableProps<Row> {

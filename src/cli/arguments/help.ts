@@ -12,6 +12,7 @@ Commands
   keys            issue, list, rotate and revoke API keys
   tokens          issue, list and revoke tokens of the admin API
   console         make a link that signs somebody in to the console
+  top             show which organisations cause most
   audit           show who did what to organisations, keys and tokens
   erasures        write the ledger of erased people, for a restore
   plan            estimate the processes, machines and disks for a load
@@ -103,6 +104,13 @@ its user can change nothing. Access ends after an hour, or when --expires says, 
 the key that the command names.
 
   intake-server console link --organisation acme --read-only --expires 1h`,
+  top: `intake-server top [--by <measure>] [--minutes <n>] [--limit <n>] [--json]
+
+Shows which organisations caused most in the last minutes: by requests, which is the default, records, interactions, bytes, rejections
+or limits_hit, the requests that were refused because of a limit. Every process writes its busiest down once a minute.
+
+  intake-server top
+  intake-server top --by bytes --minutes 60`,
   audit: `intake-server audit [--organisation <slug>] [--limit <n>] [--json]
 
 Shows who did what to organisations, keys and tokens, the newest first, 100 entries by default. The log only grows.

@@ -1,3 +1,4 @@
+import { ActivityCounts } from '../../activity/activity-counts.ts';
 import { BytesInFlight } from '../../admission/bytes-in-flight.ts';
 import { FailedKeys } from '../../admission/failed-keys.ts';
 import { RequestLimits } from '../../admission/request-limits.ts';
@@ -87,6 +88,7 @@ export function createParts(
     config,
     metrics,
     traces,
+    activity: new ActivityCounts(),
     pools: { requests: pools, interactions: writerPools, keys: keyPool },
     pool: sharedPool,
     keys,

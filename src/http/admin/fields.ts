@@ -88,7 +88,8 @@ export function orNull<T>({ schema, read }: BodyField<T>): BodyField<T | null> {
 
 export const pageQuery = {
   limit: optional(perPage('entries', limits.listedPerPageMax, limits.listedPerPageDefault)),
-  cursor: optional(text({ codePointsMax: 63, description: 'the `next_cursor` of the previous page' })),
+  // At most a slug and the id of a key.
+  cursor: optional(text({ codePointsMax: 75, description: 'the `next_cursor` of the previous page' })),
 };
 
 /**

@@ -1,5 +1,5 @@
 import { type Detail, invalidRequest, RequestError } from '../../errors.ts';
-import { listApiKeys } from '../../keys/api-keys.ts';
+import { keyCursor, listApiKeys } from '../../keys/api-keys.ts';
 import { isKeyId, keyIdPattern } from '../../keys/key-format.ts';
 import { allPermissions, permissions as knownPermissions } from '../../keys/permissions.ts';
 import { limits } from '../../limits.ts';
@@ -165,7 +165,7 @@ const list: Operation<AdminParts> = {
       unused,
     };
     const read = (after: string | null, count: number) => listApiKeys(pool, filter, after, count);
-    const { rows, next_cursor } = await pageOf(call.query, read, (row) => row.key_id);
+    const { rows, next_cursor } = await pageOf(call.query, read, keyCursor);
     return { status: 200, body: { keys: rows, next_cursor } };
   },
 };

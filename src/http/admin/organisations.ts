@@ -1,4 +1,5 @@
 import { RequestError } from '../../errors.ts';
+import { limits } from '../../limits.ts';
 import {
   changeOrganisation,
   createOrganisation,
@@ -6,6 +7,7 @@ import {
 } from '../../operator/audited-actions.ts';
 import { findOrganisation, listOrganisations } from '../../operator/organisations.ts';
 import { organisationLimits, organisationName, slugProblem, slugSchema } from '../../operator/rules.ts';
+import { optional, text } from '../../registry/fields.ts';
 import { type BodyField, bodySchema, readFields, refuse } from '../operation/body.ts';
 import { notFound, onePage, refused } from '../operation/described-answers.ts';
 import type { Call, Operation } from '../operation/operation.ts';
@@ -65,19 +67,22 @@ const list: Operation<AdminParts> = {
   path: '/admin/v1/organisations',
   tag,
   summary: 'List organisations',
-  description: 'Returns a page of organisations, by slug: send `next_cursor` as `cursor` until it is null.',
+  description:
+    'Returns a page of organisations, by slug: send `next_cursor` as `cursor` until it is null. With `search` only those whose ' +
+    'slug or name contains it, in upper or lower case.',
   permission: null,
-  query: pageQuery,
+  query: { search: optional(text({ codePointsMax: limits.organisationSearchCodePointsMax })), ...pageQuery },
   answers: { 200: onePage('OrganisationPage') },
   async handle(call, { pool }) {
-    const read = (after: string | null, count: number) => listOrganisations(pool, after, count);
+    const { search } = call.query as { search?: string };
+    const read = (after: string | null, count: number) => listOrganisations(pool, after, count, search);
     const { rows, next_cursor } = await pageOf(call.query, read, (row) => row.slug);
     return { status: 200, body: { organisations: rows, next_cursor } };
   },
 };
 
 /** A text that cannot be a slug is answered as an organisation that does not exist. */
-function slugOf({ params }: Call): string {
+export function slugOf({ params }: Call): string {
   const { slug: asked = '' } = params;
   if (slugProblem(asked)) throw new RequestError('organisation_not_found');
   return asked;

@@ -1,11 +1,17 @@
-// http/console/: the pages of the console, and signing in.
+// http/console/: the pages of the consoles, and signing in.
 
 import type { IncomingMessage } from 'node:http';
 import type { FastifyRequest } from 'fastify';
-import { RequestError } from '../../errors.ts';
+import { type ApiName, RequestError } from '../../errors.ts';
 
 /** Below this address the console finds the operations of the API. */
 const apiPath = '/console/api';
+
+/** The addresses there that lead to operations of each API. */
+const operationPaths: Readonly<Record<ApiName, RegExp>> = {
+  public: /^\/console\/api\/(v1|user-interactions)([/?]|$)/,
+  admin: /^\/console\/api\/admin\/v1([/?]|$)/,
+};
 
 const fromConsole = new WeakSet<IncomingMessage>();
 
@@ -13,23 +19,14 @@ const fromConsole = new WeakSet<IncomingMessage>();
  * The console uses the operations of the API, under another address and with a cookie instead of a key: the cookie's path keeps
  * it away from the API itself. Returns the address of the operation.
  */
-export function withoutConsole(request: IncomingMessage, url: string): string {
-  if (!url.startsWith(apiPath) || !/^\/console\/api\/(v1|user-interactions)([/?]|$)/.test(url)) return url;
+export function withoutConsole(api: ApiName, request: IncomingMessage, url: string): string {
+  if (!url.startsWith(apiPath) || !operationPaths[api].test(url)) return url;
   fromConsole.add(request);
   return url.slice(apiPath.length);
 }
 
 export function isFromConsole({ raw }: Pick<FastifyRequest, 'raw'>): boolean {
   return fromConsole.has(raw);
-}
-
-export const cookieName = 'intake_console';
-
-/** The session's token among the cookies of a request. */
-export function sessionToken(cookie: string | undefined): string | undefined {
-  const prefix = `${cookieName}=`;
-  const found = (cookie ?? '').split(';').find((pair) => pair.trim().startsWith(prefix));
-  return found?.trim().slice(prefix.length);
 }
 
 /**

@@ -1,11 +1,14 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { extname } from 'node:path';
 import type { FastifyInstance } from 'fastify';
-import { RequestError } from '../../errors.ts';
+import { type ApiName, RequestError } from '../../errors.ts';
 import { keptForGood, revalidated, StaticFile } from '../server/static-file.ts';
 
 /** Written by the build of console/. The same path from `src/` and from `dist/`. */
 const folder = new URL('../../../dist/console/', import.meta.url);
+
+/** The organisation's console and the operator's share their assets. */
+const pages: Readonly<Record<ApiName, string>> = { public: 'index.html', admin: 'operator.html' };
 
 export const consolePaths: readonly string[] = ['/console', '/console/', '/console/*'];
 
@@ -14,6 +17,9 @@ const pagePolicy =
   "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; connect-src 'self'; " +
   "base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
+/** Holds in a worker, which is not bound by the policy of the page that started it: what reads files asks nobody for anything. */
+const workerPolicy = "default-src 'none'; script-src 'self'";
+
 const types: Readonly<Record<string, string>> = {
   '.js': 'text/javascript; charset=utf-8',
   '.css': 'text/css; charset=utf-8',
@@ -21,11 +27,11 @@ const types: Readonly<Record<string, string>> = {
 };
 
 /**
- * Serves the console: its scripts and styles, whose names contain a hash, and for every other address its one page, which shows
- * what the address says.
+ * Serves the console of an API: its scripts and styles, whose names contain a hash, and for every other address its one page,
+ * which shows what the address says.
  */
-export function addConsole(app: FastifyInstance): void {
-  const page = new StaticFile(new URL('index.html', folder), {
+export function addConsole(app: FastifyInstance, api: ApiName): void {
+  const page = new StaticFile(new URL(pages[api], folder), {
     'content-type': 'text/html; charset=utf-8',
     'content-security-policy': pagePolicy,
     'x-frame-options': 'DENY',
@@ -65,5 +71,6 @@ function assetNames(): string[] {
 function assetOf(name: string): StaticFile {
   return new StaticFile(new URL(`assets/${name}`, folder), {
     'content-type': types[extname(name)] as string,
+    ...(extname(name) === '.js' && { 'content-security-policy': workerPolicy }),
   });
 }

@@ -1,18 +1,19 @@
+import { defaultLimits } from '../../admission/request-limits.ts';
 import { invalidRequest, RequestError } from '../../errors.ts';
 import { authenticate, authenticateSession, type Principal } from '../../keys/authenticate.ts';
 import type { ConsoleSession } from '../../keys/console-sessions.ts';
 import { limits } from '../../limits.ts';
 import { readFields, refuse } from '../operation/body.ts';
 import type { Answer, Call, Operation, Parts } from '../operation/operation.ts';
-import { cookieName, sessionToken } from './from-console.ts';
+import { consoleCookie } from './session-cookie.ts';
 
-const text = {
+export const textField = {
   schema: { type: 'string' },
   read: (value: unknown) => (typeof value === 'string' ? value : refuse('wrong_type', 'must be a string')),
 };
 
 /** Nobody but the console calls these, so the API description leaves them out. */
-const common = {
+export const sessionOperation = {
   path: '/console/api/session',
   tag: 'Console',
   description: '',
@@ -20,14 +21,16 @@ const common = {
   answers: {},
 };
 
+export const signInBody = { schema: {}, example: {}, bytesMax: limits.consoleSignInBytesMax };
+
 const signIn: Operation = {
-  ...common,
+  ...sessionOperation,
   id: 'console-sign-in',
   method: 'POST',
   summary: 'Exchange a key or a link for a session.',
-  requestBody: { schema: {}, example: {}, bytesMax: limits.consoleSignInBytesMax },
+  requestBody: signInBody,
   async handle(call, parts) {
-    const { key, link } = readFields({ key: text, link: text }, call.body, false);
+    const { key, link } = readFields({ key: textField, link: textField }, call.body, false);
     if ((key === undefined) === (link === undefined))
       throw invalidRequest({ field: 'key', code: 'required', message: 'send either key or link' });
     const keyId =
@@ -36,8 +39,8 @@ const signIn: Operation = {
     if (token === undefined) throw new RequestError('not_signed_in');
     const signedIn = await authenticateSession(parts, token, call.client().address);
     return {
-      ...answerOf(201, signedIn),
-      headers: { 'set-cookie': cookieOf(call, token, limits.consoleSessionSeconds) },
+      ...answerOf(201, signedIn, parts),
+      headers: consoleCookie.set(call, token, limits.consoleSessionSeconds),
     };
   },
 };
@@ -61,42 +64,44 @@ async function keyOfLink(link: string, { client }: Call, { failedKeys, sessions 
 }
 
 const show: Operation = {
-  ...common,
+  ...sessionOperation,
   id: 'console-session',
   method: 'GET',
   summary: 'Who is signed in?',
   async handle({ headers, client }, parts) {
-    const token = sessionToken(headers.cookie as string);
+    const token = consoleCookie.tokenIn(headers.cookie as string);
     const signedIn = await authenticateSession(parts, token, client().address);
-    return answerOf(200, signedIn);
+    return answerOf(200, signedIn, parts);
   },
 };
 
 const signOut: Operation = {
-  ...common,
+  ...sessionOperation,
   id: 'console-sign-out',
   method: 'DELETE',
   summary: 'End the session.',
   async handle(call, { sessions }) {
-    await sessions.end(sessionToken(call.headers.cookie as string) ?? '');
-    return { status: 204, body: '', headers: { 'set-cookie': cookieOf(call, '', 0) } };
+    await sessions.end(consoleCookie.tokenIn(call.headers.cookie as string) ?? '');
+    return { status: 204, body: '', headers: consoleCookie.set(call, '', 0) };
   },
 };
 
 function answerOf(
   status: number,
   { principal, session }: { readonly principal: Principal; readonly session: ConsoleSession },
+  { config }: Parts,
 ): Answer {
-  const { keyId, permissions, limits: ofOrganisation } = principal;
+  const { keyId, permissions, limits: own } = principal;
   const { organisation, keyLabel, keyExpiresAt, expiresAt } = session;
   const key = { key_id: keyId, label: keyLabel, permissions, expires_at: keyExpiresAt };
-  return { status, body: { organisation, key, limits: ofOrganisation, expires_at: expiresAt } };
-}
-
-/** No script can read it, no other site can send it, and it is sent to the console alone. */
-function cookieOf({ client }: Call, token: string, seconds: number): string {
-  const attributes = `Path=/console; Max-Age=${seconds}; HttpOnly; SameSite=Strict`;
-  return `${cookieName}=${token}; ${attributes}${client().isEncrypted ? '; Secure' : ''}`;
+  const holding = Object.entries(defaultLimits(config)).map(([name, value]) => {
+    const ownValue = own[name as keyof typeof own];
+    return [name, { value: ownValue ?? value, is_default: ownValue === null }];
+  });
+  return {
+    status,
+    body: { organisation, key, limits: Object.fromEntries(holding), expires_at: expiresAt },
+  };
 }
 
 export const consoleOperations: readonly Operation[] = [signIn, show, signOut];

@@ -1,4 +1,5 @@
 import type { FastifyBaseLogger } from 'fastify';
+import type { ActivityCounts } from '../../activity/activity-counts.ts';
 import type { BytesInFlight } from '../../admission/bytes-in-flight.ts';
 import type { FailedKeys } from '../../admission/failed-keys.ts';
 import type { LimitHeaders, RequestLimits } from '../../admission/request-limits.ts';
@@ -41,6 +42,7 @@ export interface Parts {
   /** Undefined if metrics are off. */
   readonly metrics: Metrics | undefined;
   readonly traces: Traces | undefined;
+  readonly activity: ActivityCounts;
   close(): Promise<void>;
 }
 

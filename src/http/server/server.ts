@@ -8,7 +8,7 @@ import fastify, {
   LogController,
 } from 'fastify';
 import type { Config } from '../../config.ts';
-import { RequestError } from '../../errors.ts';
+import { type ApiName, RequestError } from '../../errors.ts';
 import { limits } from '../../limits.ts';
 import { serializeError } from '../../postgres/loggable-error.ts';
 import { withoutConsole } from '../console/from-console.ts';
@@ -17,7 +17,11 @@ import { handleClientError, handleError, lastHeaders } from './error-handler.ts'
 import { GroupedOutput } from './grouped-output.ts';
 
 /** An empty server with every timeout and limit set; Fastify leaves most of them unlimited. */
-export function createServer(config: Config, certificate: Certificate | undefined): FastifyInstance {
+export function createServer(
+  api: ApiName,
+  config: Config,
+  certificate: Certificate | undefined,
+): FastifyInstance {
   const options = {
     logger: {
       level: config.logLevel,
@@ -40,7 +44,7 @@ export function createServer(config: Config, certificate: Certificate | undefine
     routerOptions: { maxParamLength: limits.headersBytesMax },
     rewriteUrl(request: IncomingMessage): string {
       const url = request.url?.replace(/^https?:\/\/[^/?#]*/i, '') || '/';
-      return config.console ? withoutConsole(request, url) : url;
+      return config.console ? withoutConsole(api, request, url) : url;
     },
   };
   const http = {

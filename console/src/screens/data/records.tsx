@@ -4,15 +4,23 @@ import { type ResourceType, resources, resourceTypes } from '../../../../client/
 import { recordPagesQuery } from '../../api/records.ts';
 import { queryText } from '../../api/request.ts';
 import type { StoredRecord } from '../../api/types.ts';
-import { countOf, typeName } from '../../format/format.ts';
+import { typeName } from '../../format/format.ts';
 import { isResourceType, personFields } from '../../format/personal.ts';
 import { shellOptions } from '../../format/shell-word.ts';
 import { usePermits } from '../../frame/signed-in.tsx';
-import { Answer } from '../../parts/answer.tsx';
-import { CheckFilter, Filters, SelectFilter, TextFilter, TimeFilter } from '../../parts/filters.tsx';
-import { More } from '../../parts/more.tsx';
-import { Empty, NotPermitted } from '../../parts/notices.tsx';
+import {
+  CheckFilter,
+  Filters,
+  isFiltered,
+  SelectFilter,
+  TextFilter,
+  TimeFilter,
+  typeChoices,
+} from '../../parts/filters.tsx';
+import { Pages } from '../../parts/more.tsx';
+import { Empty, NothingFound, NotPermitted } from '../../parts/notices.tsx';
 import { Page } from '../../parts/page.tsx';
+import { useChangeFilter } from '../../parts/search/use-change-filter.ts';
 import { Table } from '../../parts/table.tsx';
 import { Line, Terminal } from '../../parts/terminal.tsx';
 import { fieldNames, isNumeric, Value } from './value.tsx';
@@ -55,24 +63,20 @@ function useFilter(type: ResourceType) {
 function Records({ type }: { readonly type: ResourceType }) {
   const filter = useFilter(type);
   const list = useInfiniteQuery(recordPagesQuery(type, filter));
-  const isFiltered = Object.values(filter).some((value) => value !== undefined);
   return (
     <>
       <RecordFilters type={type} />
       <section className="card">
         <h2 className="visually-hidden">Records</h2>
-        <Answer query={list} what="The records" rows={8}>
-          {({ pages }) => {
-            const records = pages.flatMap((page) => page.records);
-            if (records.length === 0) return <NoRecords type={type} filtered={isFiltered} />;
-            return (
-              <>
-                <RecordTable type={type} records={records} />
-                <More query={list} shown={countOf(records.length, 'record')} />
-              </>
-            );
-          }}
-        </Answer>
+        <Pages
+          query={list}
+          what="The records"
+          one="record"
+          rowsOf={({ records }) => records}
+          empty={<NoRecords type={type} filtered={isFiltered(filter)} />}
+        >
+          {(records) => <RecordTable type={type} records={records} />}
+        </Pages>
       </section>
       <Terminal
         calls={[
@@ -135,22 +139,15 @@ function RecordFilters({ type }: { readonly type: ResourceType }) {
   const search = route.useSearch();
   const navigate = route.useNavigate();
   const filter: Readonly<Record<string, string | undefined>> = useFilter(type);
-  const change = (name: string, value: string | undefined) =>
-    personFields.has(name)
-      ? navigate({
-          search: true,
-          state: { person: value === undefined ? {} : { [name]: value } },
-          replace: true,
-        })
-      : navigate({ search: { ...search, [name]: value }, state: true, replace: true });
+  const change = useChangeFilter();
   return (
-    <Filters>
+    <Filters folded={!isFiltered(filter)}>
       <SelectFilter
         label="Type"
         any="Choose a type"
         value={type}
         onChange={(value) => value && navigate({ to: '/data/$type', params: { type: value }, search: {} })}
-        choices={resourceTypes.map((value) => ({ value, text: typeName(value) }))}
+        choices={typeChoices(resourceTypes)}
       />
       {Object.keys(resources[type].references).map((field) => (
         <TextFilter
@@ -175,20 +172,20 @@ function RecordFilters({ type }: { readonly type: ResourceType }) {
 }
 
 function NoRecords({ type, filtered }: { readonly type: ResourceType; readonly filtered: boolean }) {
-  if (filtered)
-    return (
-      <Empty title="No record matches these filters.">
-        <p>
-          <Link to="/data/$type" params={{ type }}>
-            Show all {type.replaceAll('-', ' ')}
-          </Link>
-        </p>
-      </Empty>
-    );
+  const name = type.replaceAll('-', ' ');
+  const all = (
+    <Link to="/data/$type" params={{ type }}>
+      Show all {name}
+    </Link>
+  );
   return (
-    <Empty title={`No ${type.replaceAll('-', ' ')} are stored.`}>
-      <p>Upload them from a file; its columns are named after the fields:</p>
-      <Line text={`intake upload ${type}.csv`} />
-    </Empty>
+    <NothingFound filtered={filtered} one="record" all={all}>
+      <Empty title={`No ${name} are stored.`}>
+        <p>
+          <Link to="/upload-file">Upload a file</Link>, here or from a terminal:
+        </p>
+        <Line text={`intake upload ${type}.csv`} />
+      </Empty>
+    </NothingFound>
   );
 }

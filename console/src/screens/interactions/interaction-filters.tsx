@@ -2,6 +2,7 @@ import { getRouteApi, useLocation } from '@tanstack/react-router';
 import { itemTypes } from '../../../../client/src/generated/resources.ts';
 import { schemas } from '../../../../client/src/generated/schemas.ts';
 import { CheckFilter, Filters, SelectFilter, TextFilter, TimeFilter } from '../../parts/filters.tsx';
+import { useChangeFilter } from '../../parts/search/use-change-filter.ts';
 
 const route = getRouteApi('/frame/interactions');
 
@@ -11,25 +12,12 @@ const interactionTypes = (schemas.interactions.properties.interaction_type?.enum
 
 const asChoices = (values: readonly string[]) => values.map((value) => ({ value, text: value }));
 
-type PersonField = 'student_id' | 'user_id';
-
-export function InteractionFilters() {
+export function InteractionFilters({ folded }: { readonly folded: boolean }) {
   const search = route.useSearch();
   const person = useLocation({ select: ({ state }) => state.person });
-  const navigate = route.useNavigate();
-  const change = (name: keyof typeof search, value: string | undefined) =>
-    navigate({ search: { ...search, [name]: value }, state: true, replace: true });
-  // Ids of people stay out of the address.
-  const changePerson = (name: PersonField, value: string | undefined) => {
-    const { [name]: _, ...others } = person ?? {};
-    return navigate({
-      search: true,
-      state: { person: value === undefined ? others : { ...others, [name]: value } },
-      replace: true,
-    });
-  };
+  const change = useChangeFilter();
   return (
-    <Filters>
+    <Filters folded={folded}>
       <SelectFilter
         label="Interaction"
         value={search.interaction_type}
@@ -54,13 +42,9 @@ export function InteractionFilters() {
       <TextFilter
         label="Student id"
         value={person?.student_id}
-        onChange={(value) => changePerson('student_id', value)}
+        onChange={(value) => change('student_id', value)}
       />
-      <TextFilter
-        label="User id"
-        value={person?.user_id}
-        onChange={(value) => changePerson('user_id', value)}
-      />
+      <TextFilter label="User id" value={person?.user_id} onChange={(value) => change('user_id', value)} />
       <CheckFilter
         label="Live"
         checked={search.live !== undefined}

@@ -5,10 +5,11 @@ import { queryText } from '../../api/request.ts';
 import { countOf, formatNumber } from '../../format/format.ts';
 import { usePermits } from '../../frame/signed-in.tsx';
 import { Answer } from '../../parts/answer.tsx';
-import { More } from '../../parts/more.tsx';
-import { Empty, NotPermitted } from '../../parts/notices.tsx';
+import { isFiltered } from '../../parts/filters.tsx';
+import { Pages } from '../../parts/more.tsx';
+import { Empty, NothingFound, NotPermitted } from '../../parts/notices.tsx';
 import { Page } from '../../parts/page.tsx';
-import { Terminal } from '../../parts/terminal.tsx';
+import { Line, Terminal } from '../../parts/terminal.tsx';
 import { InteractionFilters } from './interaction-filters.tsx';
 import { InteractionTable } from './interaction-table.tsx';
 
@@ -23,7 +24,7 @@ export function InteractionsScreen() {
     <Page title="Interactions" lead="What users did with tags, offers, shops and keywords, the newest first.">
       {may('interactions:read') ? (
         <>
-          <InteractionFilters />
+          <InteractionFilters folded={!isFiltered(filter)} />
           {live === undefined ? <Stored filter={filter} /> : <Live filter={filter} />}
           <Terminal
             calls={[
@@ -43,31 +44,20 @@ export function InteractionsScreen() {
 
 type Filter = Readonly<Record<string, string | undefined>>;
 
-function isFiltered(filter: Filter): boolean {
-  return Object.values(filter).some((value) => value !== undefined);
-}
-
 function Stored({ filter }: { readonly filter: Filter }) {
   const list = useInfiniteQuery(interactionPagesQuery(filter));
   return (
     <section className="card">
       <h2 className="visually-hidden">List</h2>
-      <Answer query={list} what="The interactions" rows={8}>
-        {({ pages }) => {
-          const rows = pages.flatMap(({ interactions }) => interactions);
-          if (rows.length === 0 && !list.hasNextPage) return <NoInteractions filtered={isFiltered(filter)} />;
-          return (
-            <>
-              {rows.length === 0 ? (
-                <p>None found yet. Each search stops after one second; Load more continues it.</p>
-              ) : (
-                <InteractionTable rows={rows} />
-              )}
-              <More query={list} shown={countOf(rows.length, 'interaction')} />
-            </>
-          );
-        }}
-      </Answer>
+      <Pages
+        query={list}
+        what="The interactions"
+        one="interaction"
+        rowsOf={({ interactions }) => interactions}
+        empty={<NoInteractions filtered={isFiltered(filter)} />}
+      >
+        {(rows) => <InteractionTable rows={rows} />}
+      </Pages>
     </section>
   );
 }
@@ -99,20 +89,16 @@ function Live({ filter }: { readonly filter: Filter }) {
 }
 
 function NoInteractions({ filtered }: { readonly filtered: boolean }) {
-  if (filtered)
-    return (
-      <Empty title="No interaction matches these filters.">
-        <p>
-          <Link to="/interactions">Show all interactions</Link>
-        </p>
-      </Empty>
-    );
+  const all = <Link to="/interactions">Show all interactions</Link>;
   return (
-    <Empty title="No interactions have been recorded yet.">
-      <p>
-        Websites and apps record them one by one with <code>POST /user-interactions</code>. Files of them can
-        be uploaded with <code>intake upload interactions.csv</code>.
-      </p>
-    </Empty>
+    <NothingFound filtered={filtered} one="interaction" all={all}>
+      <Empty title="No interactions have been recorded yet.">
+        <p>
+          Websites and apps record them one by one with <code>POST /user-interactions</code>. Files of them
+          can be <Link to="/upload-file">uploaded here</Link>, or from a terminal:
+        </p>
+        <Line text="intake upload interactions.csv" />
+      </Empty>
+    </NothingFound>
   );
 }

@@ -1,10 +1,11 @@
 import { describePermission, generalPermissions, permits } from '../../api/permissions.ts';
-import type { Session } from '../../api/types.ts';
+import type { Limit, Session } from '../../api/types.ts';
 import { formatBytes, formatNumber } from '../../format/format.ts';
 import { Time } from '../../format/time.tsx';
 import { useSession } from '../../frame/signed-in.tsx';
 import { Badge } from '../../parts/badge.tsx';
 import { Facts } from '../../parts/facts.tsx';
+import { None } from '../../parts/notices.tsx';
 import { Page } from '../../parts/page.tsx';
 import { Table } from '../../parts/table.tsx';
 import { Terminal } from '../../parts/terminal.tsx';
@@ -18,9 +19,10 @@ export function KeyScreen() {
         <h2>Key</h2>
         <Facts
           facts={[
-            ['Organisation', `${organisation.name} (${organisation.slug})`],
+            ['Organisation', organisation.name],
+            ['Short name', <code key="slug">{organisation.slug}</code>],
             ['Key', <code key="id">{key.key_id}</code>],
-            ['Label', key.label || 'none'],
+            ['Label', key.label || <None key="label" />],
             ['Key expires', <Time key="expires" value={key.expires_at} />],
             ['Session ends', <Time key="ends" value={session.expires_at} />],
           ]}
@@ -60,13 +62,17 @@ function Permissions({ granted }: { readonly granted: readonly string[] }) {
 }
 
 function Limits({ limits }: { readonly limits: Session['limits'] }) {
-  const write = (value: number | null | undefined, format: (value: number) => string) =>
-    value === null || value === undefined ? 'the default of the service' : format(value);
+  const write = ({ value, is_default }: Limit, format: (value: number) => string) => (
+    <>
+      {format(value)} {is_default && <span className="muted">(default)</span>}
+    </>
+  );
   return (
     <section className="card">
       <h2>Limits of the organisation</h2>
       <p className="hint">
-        Shared by all of its keys. A request over a limit is answered with 429 and a time to wait.
+        Shared by all of its keys. A request over a limit is answered with 429 and a time to wait. The
+        operator can set other limits than the defaults.
       </p>
       <Facts
         facts={[

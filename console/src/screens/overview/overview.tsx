@@ -10,12 +10,13 @@ import { usePermits, useSession } from '../../frame/signed-in.tsx';
 import { Answer, Loading } from '../../parts/answer.tsx';
 import { Empty, NotPermitted } from '../../parts/notices.tsx';
 import { Page } from '../../parts/page.tsx';
-import { type Column, Table } from '../../parts/table.tsx';
+import { type Column, Count, Table } from '../../parts/table.tsx';
 import { Line, Terminal, type TerminalCall } from '../../parts/terminal.tsx';
 import { DailyTable } from './daily-table.tsx';
 
-// The library that draws is larger than the rest of this screen.
-const DailyChart = lazy(() => import('./daily-chart.tsx'));
+// The library that draws is larger than the rest of this screen. It is loaded while the screen reads its numbers.
+const chart = import('./daily-chart.tsx');
+const DailyChart = lazy(() => chart);
 
 const daysShown = 14;
 
@@ -43,11 +44,14 @@ function TypeLink({ type }: { readonly type: string }) {
 }
 
 function OpenRejections({ type, open_rejections }: TypeRow) {
-  if (open_rejections === 0) return <span className="muted">0</span>;
+  if (open_rejections === 0) return <Count value={0} />;
   return (
     <Link to="/rejections" search={{ type }}>
       {formatNumber(open_rejections)}
-      <span className="visually-hidden"> open rejections of {type}</span>
+      <span className="visually-hidden">
+        {' '}
+        open {open_rejections === 1 ? 'rejection' : 'rejections'} of {type}
+      </span>
     </Link>
   );
 }
@@ -80,7 +84,8 @@ function Types() {
           types.length === 0 ? (
             <Empty title="Nothing has been uploaded yet.">
               <p>
-                Upload a folder of CSV or JSON files; the files are sent in the order of their references:
+                <Link to="/upload-file">Upload a file</Link> here, or a folder of CSV or JSON files from a
+                terminal, which sends them in the order of their references:
               </p>
               <Line text="intake upload exports/" />
             </Empty>
@@ -97,19 +102,23 @@ function Days() {
   const daily = useQuery(dailyUploadsQuery(daysShown));
   return (
     <section className="card">
-      <h2>Uploads of the last {daysShown} days</h2>
+      <h2>Uploads in the last {daysShown} days (UTC)</h2>
       <Answer query={daily} what="The uploads" rows={5}>
-        {(days) => (
-          <>
-            <Suspense fallback={<Loading what="Chart" rows={5} />}>
-              <DailyChart days={days} />
-            </Suspense>
-            <details>
-              <summary>The same as a table</summary>
-              <DailyTable days={days} />
-            </details>
-          </>
-        )}
+        {(days) =>
+          days.every(({ uploads }) => uploads.complete + uploads.partial + uploads.failed === 0) ? (
+            <p className="muted">None.</p>
+          ) : (
+            <>
+              <Suspense fallback={<Loading what="Chart" rows={5} />}>
+                <DailyChart days={days} />
+              </Suspense>
+              <details>
+                <summary>Show as a table</summary>
+                <DailyTable days={days} />
+              </details>
+            </>
+          )
+        }
       </Answer>
     </section>
   );

@@ -42,10 +42,10 @@ export function ErasePeople() {
           onChange={setKind}
           choices={[
             ['customers', 'Customers (customer_id)'],
-            ['users', 'Users named by interactions (user_id), one per line'],
+            ['users', 'Users named by interactions (user_id)'],
           ]}
         />
-        <IdField text={text} onChange={setText} problem={problem} found={ids.length} />
+        <IdField text={text} onChange={setText} problem={problem} found={ids.length} kind={kind} />
         <Choice
           legend="Their transactions and interactions"
           value={mode}
@@ -97,10 +97,12 @@ interface IdFieldProps {
   readonly onChange: (text: string) => void;
   readonly problem: string | undefined;
   readonly found: number;
+  readonly kind: Kind;
 }
 
-function IdField({ text, onChange, problem, found }: IdFieldProps) {
+function IdField({ text, onChange, problem, found, kind }: IdFieldProps) {
   const id = useId();
+  const howTo = kind === 'customers' ? 'Separated by spaces, commas or lines' : 'One per line';
   return (
     <div className="field">
       <label htmlFor={id}>Ids</label>
@@ -115,7 +117,7 @@ function IdField({ text, onChange, problem, found }: IdFieldProps) {
         onChange={({ target }) => onChange(target.value)}
       />
       <p className={problem === undefined ? 'hint' : 'problem'} id={`${id}-hint`} role="status">
-        {problem ?? `${countOf(found, 'id')}, each counted once`}
+        {problem ?? (found === 0 ? howTo : countOf(found, 'id'))}
       </p>
     </div>
   );
@@ -150,7 +152,7 @@ function Requested({ erasure }: { readonly erasure: RequestedErasure }) {
       <p className="notice-title">
         {countOf(erasure.people, 'person is', 'people are')} erased: nobody can read anything about them.
       </p>
-      <p>The tables are being swept; the list above shows when that is done.</p>
+      <p>What is stored about them is being removed; the list above shows when that is done.</p>
       {unknown.length > 0 && (
         <details>
           <summary>{countOf(unknown.length, 'customer was', 'customers were')} not stored</summary>

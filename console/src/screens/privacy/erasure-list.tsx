@@ -3,26 +3,25 @@ import { certificateAddress, erasurePagesQuery } from '../../api/erasures.ts';
 import type { Erasure } from '../../api/types.ts';
 import { countOf, formatNumber } from '../../format/format.ts';
 import { Time } from '../../format/time.tsx';
-import { Answer } from '../../parts/answer.tsx';
 import { Badge, type Tone } from '../../parts/badge.tsx';
-import { More } from '../../parts/more.tsx';
+import { Pages } from '../../parts/more.tsx';
 import { Empty } from '../../parts/notices.tsx';
 import { type Column, Table } from '../../parts/table.tsx';
 
 const states: Readonly<Record<Erasure['state'], readonly [Tone, string]>> = {
-  pending: ['warn', 'Hidden, sweep pending'],
-  running: ['warn', 'Hidden, sweep running'],
-  swept: ['good', 'Swept'],
-  done: ['good', 'Done'],
+  pending: ['warn', 'Hidden, removal pending'],
+  running: ['warn', 'Hidden, removal running'],
+  swept: ['good', 'Removed'],
+  done: ['good', 'Removed'],
 };
 
 const columns: readonly Column<Erasure>[] = [
   { title: 'Requested', cell: ({ requested }) => <Time value={requested} /> },
   { title: 'State', cell: ({ state }) => <Badge tone={states[state][0]}>{states[state][1]}</Badge> },
-  { title: 'Mode', cell: ({ mode }) => mode },
+  { title: 'Mode', cell: ({ mode }) => (mode === 'delete' ? 'Delete' : 'Anonymise') },
   { title: 'People', numeric: true, cell: ({ people }) => formatNumber(people) },
-  { title: 'Rows', cell: ({ rows }) => <Rows rows={rows} /> },
-  { title: 'Swept', cell: ({ swept }) => <Time value={swept} absent="not yet" /> },
+  { title: 'Rows changed', cell: ({ rows }) => <Rows rows={rows} /> },
+  { title: 'Finished', cell: ({ swept }) => <Time value={swept} absent="not yet" /> },
   { title: 'Certificate', cell: (erasure) => <Certificate {...erasure} /> },
 ];
 
@@ -45,7 +44,7 @@ function Rows({ rows }: { readonly rows: Erasure['rows'] }) {
 }
 
 function Certificate({ erasure_id, swept }: Erasure) {
-  if (swept === null) return <span className="muted">once swept</span>;
+  if (swept === null) return <span className="muted">once removed</span>;
   return (
     <a href={certificateAddress(erasure_id)} target="_blank" rel="noreferrer">
       Open<span className="visually-hidden"> the certificate of erasure {erasure_id} in a new tab</span>
@@ -67,28 +66,26 @@ export function ErasureList() {
   return (
     <section className="card">
       <h2>Erasures</h2>
-      <Answer query={list} what="The erasures" rows={5}>
-        {({ pages }) => {
-          const erasures = pages.flatMap((page) => page.erasures);
-          if (erasures.length === 0)
-            return (
-              <Empty title="Nobody has been erased.">
-                <p>When a person asks for it, erase them with the form below.</p>
-              </Empty>
-            );
-          return (
-            <>
-              <Table
-                caption="Erasures"
-                columns={columns}
-                rows={erasures}
-                keyOf={({ erasure_id }) => erasure_id}
-              />
-              <More query={list} shown={countOf(erasures.length, 'erasure')} />
-            </>
-          );
-        }}
-      </Answer>
+      <Pages
+        query={list}
+        what="The erasures"
+        one="erasure"
+        rowsOf={({ erasures }) => erasures}
+        empty={
+          <Empty title="Nobody has been erased.">
+            <p>When a person asks for it, erase them with the form below.</p>
+          </Empty>
+        }
+      >
+        {(erasures) => (
+          <Table
+            caption="Erasures"
+            columns={columns}
+            rows={erasures}
+            keyOf={({ erasure_id }) => erasure_id}
+          />
+        )}
+      </Pages>
     </section>
   );
 }

@@ -2,6 +2,7 @@ import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { type FormEvent, useEffect, useMemo, useRef, useState } from 'react';
 import { uploadRecord } from '../../api/records.ts';
 import type { Rejection, UploadAnswer } from '../../api/types.ts';
+import { inConsoleWords } from '../../format/format.ts';
 import { Failure } from '../../parts/failure.tsx';
 import { Done } from '../../parts/notices.tsx';
 import { Press } from '../../parts/press.tsx';
@@ -109,7 +110,11 @@ export function Correct({ rejection, onClose }: CorrectProps) {
 function problemsOf(
   errors: readonly { readonly field: string | null; readonly message: string }[],
 ): Problems {
-  return new Map(errors.flatMap(({ field, message }) => (field === null ? [] : [[field, message] as const])));
+  return new Map(
+    errors.flatMap(({ field, message }) =>
+      field === null ? [] : [[field, inConsoleWords(message)] as const],
+    ),
+  );
 }
 
 function isStored(answer: UploadAnswer): boolean {

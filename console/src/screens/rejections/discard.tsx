@@ -48,8 +48,8 @@ export function Discard({ filter, count }: DiscardProps) {
           onNo={() => setAsking(false)}
         >
           <p>
-            The service keeps no other copy of these records. Rejections of the same group that arrive until
-            then are discarded too.
+            This cannot be undone: the service keeps no other copy of these records. Rejections of the same
+            group that arrive in the meantime are discarded too.
           </p>
         </Question>
       )}

@@ -3,7 +3,7 @@ import { getRouteApi, Link } from '@tanstack/react-router';
 import { type RejectionFilter, rejectionGroupsQuery } from '../../api/rejections.ts';
 import { queryText } from '../../api/request.ts';
 import type { RejectionGroup } from '../../api/types.ts';
-import { formatNumber, typeName } from '../../format/format.ts';
+import { formatNumber, inConsoleWords, typeName } from '../../format/format.ts';
 import { Time } from '../../format/time.tsx';
 import { usePermits } from '../../frame/signed-in.tsx';
 import { Answer } from '../../parts/answer.tsx';
@@ -89,14 +89,23 @@ function GroupSummary({ filter }: { readonly filter: RejectionFilter }) {
 
 function GroupFacts({ group }: { readonly group: RejectionGroup }) {
   return (
-    <Facts
-      facts={[
-        ['Rejections', formatNumber(group.count)],
-        ['First seen', <Time key="first" value={group.first_seen} />],
-        ['Last seen', <Time key="last" value={group.last_seen} />],
-        ['Example', group.example?.message ?? 'none'],
-      ]}
-    />
+    <>
+      {group.example && (
+        <p>
+          <code>{group.field ?? 'record'}</code> {inConsoleWords(group.example.message)}
+        </p>
+      )}
+      <Facts
+        facts={[
+          ['Rejections', formatNumber(group.count)],
+          ['First seen', <Time key="first" value={group.first_seen} />],
+          ['Last seen', <Time key="last" value={group.last_seen} />],
+        ]}
+      />
+      <p className="hint">
+        A replay checks these records again and stores those that pass now. Discarding deletes them for good.
+      </p>
+    </>
   );
 }
 

@@ -1,7 +1,10 @@
 import { useQuery } from '@tanstack/react-query';
+import { Link } from '@tanstack/react-router';
+import { uploadPermission } from '../../api/permissions.ts';
 import { type RejectionFilter, rejectionSampleQuery } from '../../api/rejections.ts';
 import { countOf, formatNumber } from '../../format/format.ts';
 import { referencedType } from '../../format/personal.ts';
+import { usePermits } from '../../frame/signed-in.tsx';
 import { Answer } from '../../parts/answer.tsx';
 import { Table } from '../../parts/table.tsx';
 import { Line } from '../../parts/terminal.tsx';
@@ -11,6 +14,7 @@ const idsShown = 20;
 
 /** Which records have to be uploaded before a replay can succeed. */
 export function MissingIds({ filter, field }: { readonly filter: RejectionFilter; readonly field: string }) {
+  const may = usePermits();
   const sample = useQuery(rejectionSampleQuery(filter));
   const target = referencedType(filter.type ?? '', field);
   return (
@@ -25,8 +29,15 @@ export function MissingIds({ filter, field }: { readonly filter: RejectionFilter
             <>
               <p>
                 {countOf(missing.length, 'id')} {next_cursor === null ? '' : 'in the first 1,000 rejections '}
-                {target ? `not found among ${target.replaceAll('-', ' ')}` : 'not found'}. Upload the missing
-                records, then replay this group.
+                {target ? `not found among ${target.replaceAll('-', ' ')}` : 'not found'}.{' '}
+                {target && may(uploadPermission(target)) ? (
+                  <>
+                    <Link to="/upload-file">Upload the missing {target.replaceAll('-', ' ')}</Link>, here or
+                    from a terminal, then replay this group.
+                  </>
+                ) : (
+                  'Upload the missing records, then replay this group.'
+                )}
               </p>
               {target && <Line text={`intake upload ${target}.csv`} />}
               <Table

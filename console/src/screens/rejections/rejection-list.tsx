@@ -3,12 +3,11 @@ import { Link } from '@tanstack/react-router';
 import { useRef, useState } from 'react';
 import { type RejectionFilter, rejectionPagesQuery } from '../../api/rejections.ts';
 import type { Rejection } from '../../api/types.ts';
-import { countOf, formatNumber } from '../../format/format.ts';
+import { formatNumber, inConsoleWords } from '../../format/format.ts';
 import { isResourceType } from '../../format/personal.ts';
 import { Time } from '../../format/time.tsx';
 import { usePermits } from '../../frame/signed-in.tsx';
-import { Answer } from '../../parts/answer.tsx';
-import { More } from '../../parts/more.tsx';
+import { Pages } from '../../parts/more.tsx';
 import { NotPermitted } from '../../parts/notices.tsx';
 import { Correct } from './correct.tsx';
 import { isObject } from './count-missing-ids.ts';
@@ -34,24 +33,23 @@ export function RejectionList({ filter }: { readonly filter: RejectionFilter }) 
       {type !== undefined && isResourceType(type) && !may(`data:write:${type}`) && (
         <NotPermitted permission={`data:write:${type}`} what="Correcting these records" />
       )}
-      <Answer query={list} what="The rejections" rows={6}>
-        {({ pages }) => {
-          const rejections = pages.flatMap((page) => page.rejections);
-          if (rejections.length === 0) return <p className="muted">None are left.</p>;
-          return (
-            <>
-              <ul className="records">
-                {rejections.map((rejection) => (
-                  <li key={rejection.rejection_id}>
-                    <RejectionItem rejection={rejection} onCorrect={() => setCorrected(rejection)} />
-                  </li>
-                ))}
-              </ul>
-              <More query={list} shown={countOf(rejections.length, 'rejection')} />
-            </>
-          );
-        }}
-      </Answer>
+      <Pages
+        query={list}
+        what="The rejections"
+        one="rejection"
+        rowsOf={({ rejections }) => rejections}
+        empty={<p className="muted">None are left.</p>}
+      >
+        {(rejections) => (
+          <ul className="records">
+            {rejections.map((rejection) => (
+              <li key={rejection.rejection_id}>
+                <RejectionItem rejection={rejection} onCorrect={() => setCorrected(rejection)} />
+              </li>
+            ))}
+          </ul>
+        )}
+      </Pages>
       {corrected && <Correct rejection={corrected} onClose={close} />}
     </section>
   );
@@ -90,7 +88,8 @@ function RejectionItem({
       <ul>
         {errors.map(({ field, code, message }) => (
           <li key={`${field} ${code}`}>
-            <code>{field ?? 'record'}</code> {message} <span className="muted">({code})</span>
+            <code>{field ?? 'record'}</code> <Sent record={record} field={field} /> {inConsoleWords(message)}{' '}
+            <span className="muted">({code})</span>
           </li>
         ))}
       </ul>
@@ -100,6 +99,20 @@ function RejectionItem({
       </details>
       {obstacle !== undefined && <p className="hint">{obstacle}</p>}
     </>
+  );
+}
+
+const valueCharactersMax = 60;
+
+/** The wrong value, so that the record need not be opened to see it. */
+function Sent({ record, field }: { readonly record: unknown; readonly field: string | null }) {
+  const value = field !== null && isObject(record) ? record[field] : undefined;
+  if (value === undefined) return null;
+  const text = JSON.stringify(value);
+  return (
+    <code className="id sent">
+      {text.length > valueCharactersMax ? `${text.slice(0, valueCharactersMax)}…` : text}
+    </code>
   );
 }
 

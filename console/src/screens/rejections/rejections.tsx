@@ -4,13 +4,14 @@ import { uploadTypes } from '../../../../client/src/generated/resources.ts';
 import { rejectionGroupsQuery } from '../../api/rejections.ts';
 import { queryText } from '../../api/request.ts';
 import type { RejectionGroup } from '../../api/types.ts';
-import { formatNumber, typeName } from '../../format/format.ts';
+import { formatNumber, inConsoleWords, typeName } from '../../format/format.ts';
 import { Time } from '../../format/time.tsx';
 import { usePermits } from '../../frame/signed-in.tsx';
 import { Answer } from '../../parts/answer.tsx';
-import { Filters, SelectFilter, TextFilter } from '../../parts/filters.tsx';
-import { Empty, NotPermitted } from '../../parts/notices.tsx';
+import { Filters, isFiltered, SelectFilter, TextFilter, typeChoices } from '../../parts/filters.tsx';
+import { Empty, NothingFound, NotPermitted } from '../../parts/notices.tsx';
 import { Page } from '../../parts/page.tsx';
+import { useChangeFilter } from '../../parts/search/use-change-filter.ts';
 import { type Column, Table } from '../../parts/table.tsx';
 import { Line, Terminal } from '../../parts/terminal.tsx';
 import { intakeOptions } from './intake-options.ts';
@@ -30,7 +31,7 @@ function columnsFor(requestId: string | undefined): readonly Column<RejectionGro
           >
             {typeName(type)}: <code>{field ?? 'record'}</code> {code}
           </Link>
-          {example && <div className="hint">{example.message}</div>}
+          {example && <div className="hint">{inConsoleWords(example.message)}</div>}
         </>
       ),
     },
@@ -67,21 +68,19 @@ export function RejectionsScreen() {
 
 function RejectionFilters() {
   const { type, request_id } = route.useSearch();
-  const navigate = route.useNavigate();
-  const change = (changed: Partial<Record<'type' | 'request_id', string | undefined>>) =>
-    navigate({ search: (before) => ({ ...before, ...changed }), replace: true });
+  const change = useChangeFilter();
   return (
     <Filters>
       <SelectFilter
         label="Type"
         value={type}
-        onChange={(value) => change({ type: value })}
-        choices={uploadTypes.map((value) => ({ value, text: typeName(value) }))}
+        onChange={(value) => change('type', value)}
+        choices={typeChoices(uploadTypes)}
       />
       <TextFilter
         label="Upload (request id)"
         value={request_id}
-        onChange={(value) => change({ request_id: value })}
+        onChange={(value) => change('request_id', value)}
       />
     </Filters>
   );
@@ -96,7 +95,7 @@ function Groups() {
       <Answer query={groups} what="The rejections" rows={6}>
         {({ rejections }) =>
           rejections.length === 0 ? (
-            <NoRejections filtered={Object.keys(filter).length > 0} />
+            <NoRejections filtered={isFiltered(filter)} />
           ) : (
             <>
               <Table
@@ -105,7 +104,10 @@ function Groups() {
                 rows={rejections}
                 keyOf={({ type, code, field }) => `${type} ${code} ${field}`}
               />
-              <p className="hint">A record with several wrong fields counts for each of them.</p>
+              <p className="hint">
+                A record with several wrong fields counts for each of them. A replay checks the records again
+                and stores those that pass now.
+              </p>
             </>
           )
         }
@@ -116,18 +118,14 @@ function Groups() {
 }
 
 function NoRejections({ filtered }: { readonly filtered: boolean }) {
-  if (filtered)
-    return (
-      <Empty title="No rejection matches these filters.">
-        <p>
-          <Link to="/rejections">Show all rejections</Link>
-        </p>
-      </Empty>
-    );
   return (
-    <Empty title="No open rejections: everything that was uploaded is stored.">
-      <p>To check files before they are uploaded:</p>
-      <Line text="intake upload exports/ --dry-run" />
-    </Empty>
+    <NothingFound filtered={filtered} one="rejection" all={<Link to="/rejections">Show all rejections</Link>}>
+      <Empty title="No open rejections: everything that was uploaded is stored.">
+        <p>
+          A file can be checked before it is uploaded, <Link to="/upload-file">here</Link> or from a terminal:
+        </p>
+        <Line text="intake upload exports/ --dry-run" />
+      </Empty>
+    </NothingFound>
   );
 }

@@ -94,6 +94,11 @@ function Outcome({ state, place }: { readonly state: UploadState; readonly place
             (finished.failed === 0 ? '.' : `, ${formatNumber(finished.failed)} cannot.`)}
         </Verdict>
       )}
+      {finished?.step === 'check' && finished.failed > 0 && (
+        <p className="hint">
+          Correct the failed rows below first, or upload the others now and correct the rest afterwards.
+        </p>
+      )}
       {finished?.step === 'dry-run' && (
         <Verdict good={finished.failed === 0}>
           {`The service would store ${countOf(finished.rows - finished.failed, 'row')} of ${formatNumber(finished.rows)}` +

@@ -42,6 +42,9 @@ export function Problems({ upload, state }: ProblemsProps) {
           here; for more, correct the file itself.
         </p>
       )}
+      <p className="hint">
+        Choose a reason to see its rows alone, and to replace a wrong value in all of them.
+      </p>
       <Groups
         place={upload.checker.place.toLowerCase()}
         groups={failed.groups()}

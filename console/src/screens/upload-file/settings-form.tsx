@@ -2,7 +2,7 @@ import { type FormEvent, useId } from 'react';
 import { type UploadType, uploadTypes } from '../../../../client/src/generated/resources.ts';
 import { schemas } from '../../../../client/src/generated/schemas.ts';
 import { typeName } from '../../format/format.ts';
-import { Filters, SelectFilter, TextFilter } from '../../parts/filters.tsx';
+import { SelectFilter, TextFilter, typeChoices } from '../../parts/filters.tsx';
 import { Table } from '../../parts/table.tsx';
 import {
   complaintsAbout,
@@ -35,10 +35,10 @@ export function SettingsForm(props: SettingsFormProps) {
     <section className="card">
       <h2>What it holds</h2>
       <form onSubmit={submit} className="form-wide">
-        <Filters>
+        <div className="filters">
           <TypeField value={settings?.type} onChange={onType} />
           {settings && <ValueFields described={described} settings={settings} onChange={onChange} />}
-        </Filters>
+        </div>
         {settings && settings.type === described.suggestedType && (
           <p className="hint">
             The name of the file or its columns suggest {typeName(settings.type).toLowerCase()}.
@@ -88,10 +88,7 @@ function TypeField({ value, onChange }: TypeFieldProps) {
       value={value}
       any="Choose a type"
       onChange={(type) => type && onChange(type as UploadType)}
-      choices={uploadTypes.map((type) => ({
-        value: type,
-        text: typeName(type),
-      }))}
+      choices={typeChoices(uploadTypes)}
     />
   );
 }
@@ -112,7 +109,8 @@ function ValueFields({ described, settings, onChange }: ChangeProps) {
   return (
     <>
       <TextFilter
-        label="Dates, as in dd/MM/yyyy"
+        label="Dates are written"
+        placeholder="yyyy-MM-dd"
         value={dateFormat}
         onChange={(value) => onChange({ ...settings, dateFormat: value })}
       />
@@ -146,6 +144,7 @@ function ValueFields({ described, settings, onChange }: ChangeProps) {
       {hasColumns && (
         <TextFilter
           label="Make ids from columns"
+          placeholder="such as Shop ID, Date"
           value={idFrom?.join(', ')}
           onChange={(value) =>
             onChange({ ...settings, idFrom: value?.split(',').map((name) => name.trim()) })

@@ -12,7 +12,8 @@ import { Page } from '../../parts/page.tsx';
 import { Terminal } from '../../parts/terminal.tsx';
 import { CheckedFile } from './checked-file.tsx';
 import { ChooseFile } from './choose-file.tsx';
-import { type DescribedFile, describeFile, type Settings, suggestSettings } from './rows/describe-file.ts';
+import { askWorker } from './rows/ask-worker.ts';
+import { type DescribedFile, type Settings, suggestSettings } from './rows/describe-file.ts';
 import { FileUpload } from './rows/file-upload.ts';
 import { inScreenWords } from './rows/screen-words.ts';
 import { SettingsForm } from './settings-form.tsx';
@@ -23,7 +24,7 @@ export function UploadFileScreen() {
   return (
     <Page
       title="Upload a file"
-      lead="The file is read and checked in this browser, by the rules of the intake command. Only records that pass are sent."
+      lead="The file is read and checked in this browser. Only records that pass are sent."
       back={<Link to="/uploads">Uploads</Link>}
     >
       {permitted.length > 0 ? (
@@ -46,7 +47,7 @@ function UploadFile({ permitted }: { readonly permitted: readonly UploadType[] }
     setProblem(undefined);
     setUpload(undefined);
     try {
-      const found = await describeFile(file, before?.encoding);
+      const found = await describe(file, before?.encoding);
       const type = before?.type ?? found.suggestedType;
       setDescribed(found);
       // Another encoding may be another header.
@@ -73,6 +74,12 @@ function UploadFile({ permitted }: { readonly permitted: readonly UploadType[] }
           else read(file);
         }}
       />
+      {!described && (
+        <p className="hint">
+          Records that others refer to go first, such as shops before transactions.{' '}
+          <Link to="/data">Data</Link> lists what must exist before each type.
+        </p>
+      )}
       {described && !upload && (
         <SettingsForm
           described={described}
@@ -96,6 +103,12 @@ function UploadFile({ permitted }: { readonly permitted: readonly UploadType[] }
       {settings && described && <SameFromTerminal name={described.file.name} settings={settings} />}
     </>
   );
+}
+
+async function describe(file: File, encoding: string | undefined): Promise<DescribedFile> {
+  for await (const answered of askWorker({ wants: 'description', file, encoding }))
+    if (answered.is === 'described') return answered.described;
+  throw new Error('The file was not read.');
 }
 
 function keptOptions({ encoding, dateFormat, decimalComma, thousands }: Settings): Partial<Settings> {

@@ -3,7 +3,7 @@ import { Link } from '@tanstack/react-router';
 import { useMemo } from 'react';
 import { rejectionGroupsQuery } from '../../api/rejections.ts';
 import type { Receipt } from '../../api/types.ts';
-import { countOf, formatNumber } from '../../format/format.ts';
+import { countOf, formatNumber, inConsoleWords } from '../../format/format.ts';
 import { Table } from '../../parts/table.tsx';
 import { type ErrorGroup, groupErrors } from './group-errors.ts';
 
@@ -34,14 +34,14 @@ function Group({ group: { field, code, message, records } }: { readonly group: E
           <code>{field ?? 'record'}</code> {code}
         </span>
         <span className="group-count">{countOf(records.length, 'record')}</span>
-        <span className="group-text">{message}</span>
+        <span className="group-text">{inConsoleWords(message)}</span>
       </summary>
       <Table
         caption={`Records with ${code} in ${field ?? 'the record'}`}
         columns={[
           { title: 'Index', numeric: true, cell: ({ index }) => formatNumber(index) },
           { title: 'Id', cell: ({ id }) => <code className="id">{id ?? 'not a UUID'}</code> },
-          { title: 'Reason', cell: (record) => record.message },
+          { title: 'Reason', cell: (record) => inConsoleWords(record.message) },
         ]}
         rows={shown}
         keyOf={({ index, message: reason }) => `${index} ${reason}`}

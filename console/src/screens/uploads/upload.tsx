@@ -9,24 +9,32 @@ import { usePermits } from '../../frame/signed-in.tsx';
 import { Answer } from '../../parts/answer.tsx';
 import { Outcome } from '../../parts/badge.tsx';
 import { Facts } from '../../parts/facts.tsx';
-import { NotPermitted } from '../../parts/notices.tsx';
+import { None, NotPermitted } from '../../parts/notices.tsx';
 import { Page } from '../../parts/page.tsx';
-import { type Column, Table } from '../../parts/table.tsx';
+import { type Column, Count, Table } from '../../parts/table.tsx';
 import { Terminal } from '../../parts/terminal.tsx';
 import { UploadErrors } from './upload-errors.tsx';
 
 const route = getRouteApi('/frame/uploads/$requestId');
 
-const countNames = ['received', 'created', 'updated', 'unchanged', 'stale', 'failed'] as const;
+const countNames = {
+  received: 'Received',
+  created: 'Created',
+  updated: 'Updated',
+  unchanged: 'Unchanged',
+  stale: 'Stale',
+  failed: 'Failed',
+} as const satisfies Record<keyof Counts, string>;
+const counted = Object.keys(countNames) as (keyof typeof countNames)[];
 
 const batchColumns: readonly Column<BatchAnswer>[] = [
   { title: 'Batch', numeric: true, cell: ({ batch }) => formatNumber(batch) },
   { title: 'Type', cell: ({ data }) => typeName(data.type) },
   { title: 'Outcome', cell: ({ status }) => <Outcome status={status} /> },
-  ...countNames.map((name) => ({
-    title: name.charAt(0).toUpperCase() + name.slice(1),
+  ...counted.map((name) => ({
+    title: countNames[name],
     numeric: true,
-    cell: ({ data }: BatchAnswer) => formatNumber(data.counts[name]),
+    cell: ({ data }: BatchAnswer) => <Count value={data.counts[name]} bad={name === 'failed'} />,
   })),
 ];
 
@@ -98,7 +106,7 @@ function ReceiptFacts({ receipt }: { readonly receipt: Receipt }) {
         ['Took', formatDuration(receipt.duration_ms)],
         ['Size', formatBytes(receipt.body_bytes)],
         ['Key', <code key="key">{receipt.key_id}</code>],
-        ['Idempotency key', receipt.idempotency_key ?? 'none'],
+        ['Idempotency key', receipt.idempotency_key ?? <None key="none" />],
         ...(receipt.complete
           ? []
           : [['Missing batches', receipt.missing_batches.map(formatNumber).join(', ')] as const]),
@@ -109,14 +117,19 @@ function ReceiptFacts({ receipt }: { readonly receipt: Receipt }) {
 
 function CountList({ counts }: { readonly counts: Counts }) {
   return (
-    <dl className="counts">
-      {countNames.map((name) => (
-        <div key={name}>
-          <dt>{name}</dt>
-          <dd>{formatNumber(counts[name])}</dd>
-        </div>
-      ))}
-    </dl>
+    <>
+      <dl className="counts">
+        {counted.map((name) => (
+          <div key={name}>
+            <dt>{countNames[name]}</dt>
+            <dd>{formatNumber(counts[name])}</dd>
+          </div>
+        ))}
+      </dl>
+      {counts.stale > 0 && (
+        <p className="hint">Stale records are older than what is stored, so they changed nothing.</p>
+      )}
+    </>
   );
 }
 

@@ -12,6 +12,13 @@ export interface Group extends RowProblem {
   readonly firstLine: number;
 }
 
+/** The same as plain data, which a worker can send. */
+export interface FailedSnapshot {
+  readonly rows: readonly Row[];
+  readonly groups: readonly Group[];
+  readonly count: number;
+}
+
 /** What failed in a pass over the file. Memory is bounded, however many rows fail. */
 export class FailedRows {
   readonly #kept = new Map<number, Row>();
@@ -24,6 +31,18 @@ export class FailedRows {
     for (const row of rows) failed.add(row);
     failed.#count += notKept;
     return failed;
+  }
+
+  static from({ rows, groups, count }: FailedSnapshot): FailedRows {
+    const failed = new FailedRows();
+    for (const row of rows) failed.#kept.set(row.line, row);
+    for (const group of groups) failed.#groups.set(group.key, group);
+    failed.#count = count;
+    return failed;
+  }
+
+  snapshot(): FailedSnapshot {
+    return { rows: this.rows(), groups: this.groups(), count: this.#count };
   }
 
   /** All that failed, including rows that are not kept. */

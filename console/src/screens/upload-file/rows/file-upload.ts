@@ -1,14 +1,11 @@
 import { Connection } from '../../../../../client/src/connection.ts';
-import { resources } from '../../../../../client/src/generated/resources.ts';
 import { limits } from '../../../../../client/src/limits.ts';
 import { FileError } from '../../../../../client/src/parsing/file-error.ts';
-import { IdSet } from '../../../../../client/src/uploading/id-set.ts';
 import { addCounts, type Counts, noCounts } from '../../../../../client/src/uploading/send-cuts.ts';
 import { apiBase } from '../../../api/request.ts';
+import { askWorker } from './ask-worker.ts';
 import type { DescribedFile, Settings } from './describe-file.ts';
 import { FailedRows } from './failed-rows.ts';
-import { nextTurn } from './next-turn.ts';
-import { openBlob } from './open-blob.ts';
 import { type Row, RowChecker } from './row-checker.ts';
 import { type Answered, sendRows } from './send-rows.ts';
 
@@ -55,7 +52,6 @@ export interface UploadState {
   readonly waiting: string | undefined;
 }
 
-const idsComparedMax = 1_000_000;
 const noticeMs = 100;
 
 const initial: UploadState = {
@@ -78,9 +74,11 @@ const initial: UploadState = {
  */
 export class FileUpload {
   readonly checker: RowChecker;
-  readonly #described: DescribedFile;
-  readonly #settings: Settings;
-  readonly #corrections = new Map<number, Row>();
+  readonly #reading: {
+    readonly described: DescribedFile;
+    readonly settings: Settings;
+    readonly corrections: Map<number, Row>;
+  };
   readonly #listeners = new Set<() => void>();
   readonly #connection: Connection;
   #state = initial;
@@ -89,8 +87,7 @@ export class FileUpload {
   #shownAtMs = 0;
 
   constructor(described: DescribedFile, settings: Settings) {
-    this.#described = described;
-    this.#settings = settings;
+    this.#reading = { described, settings, corrections: new Map() };
     this.checker = new RowChecker(described, settings);
     // The service goes by the cookie of the session and ignores the key.
     this.#connection = new Connection({
@@ -111,31 +108,17 @@ export class FileUpload {
   /** Everything that needs no other record, without the service. */
   async check(): Promise<void> {
     await this.#run('check', async (signal) => {
-      const failed = new FailedRows();
-      const ids = new IdSet();
-      let [rows, compared, repeatedIds] = [0, 0, 0];
-      let firstRepeated: number | undefined;
-      const { idField } = resources[this.checker.type];
-      for await (const chunk of this.#read(0, 'check')) {
+      for await (const answered of askWorker({ wants: 'check', ...this.#reading })) {
         signal.throwIfAborted();
-        for (const row of chunk) {
-          rows++;
-          if (row.problems.length > 0) failed.add(row);
-          const id = row.record?.[idField];
-          if (typeof id !== 'string' || row.problems.length > 0) continue;
-          if (ids.batchOf(id) !== undefined) {
-            repeatedIds++;
-            firstRepeated ??= row.line;
-          } else if (compared++ < idsComparedMax) ids.add(id, 0);
+        if (answered.is === 'progress') {
+          const { rows, share } = answered;
+          this.#show({ progress: { step: 'check', rows, share } });
+        } else if (answered.is === 'checked') {
+          const { rows, failed, repeatedIds, firstRepeated } = answered;
+          const finished = { step: 'check', rows, failed: failed.count } as const;
+          this.#show({ failed: FailedRows.from(failed), repeatedIds, firstRepeated, finished });
         }
-        this.#progress('check', rows);
       }
-      this.#show({
-        failed,
-        repeatedIds,
-        firstRepeated,
-        finished: { step: 'check', rows, failed: failed.count },
-      });
     });
   }
 
@@ -195,7 +178,7 @@ export class FileUpload {
       row.cells === undefined || at < 0
         ? this.checker.ofText(line, text)
         : this.checker.ofCells(line, row.cells.with(at, text));
-    this.#corrections.set(line, corrected);
+    this.#reading.corrections.set(line, corrected);
     this.#state.failed.correct(corrected);
   }
 
@@ -278,24 +261,10 @@ export class FileUpload {
 
   /** The rows of the file from `skip` on, corrected where they were. */
   async *#read(skip: number, step: Step): AsyncGenerator<readonly Row[]> {
-    const { file } = this.#described;
-    const opened = await openBlob(file, this.#settings.type, { ...this.#settings, skipRecords: skip });
-    try {
-      for await (const { records, failures } of opened.chunks()) {
-        const rows = [
-          ...records.map((record) => this.#corrections.get(record.line) ?? this.checker.ofRecord(record)),
-          ...failures.map(
-            (failure) => this.#corrections.get(failure.line) ?? this.checker.ofFailure(failure),
-          ),
-        ];
-        // In the order of the file: a later record with the same id replaces an earlier one.
-        if (failures.length > 0) rows.sort((one, other) => one.line - other.line);
-        this.#share(step, opened.bytesRead() / file.size);
-        yield rows;
-        await nextTurn();
-      }
-    } finally {
-      await opened.close();
+    for await (const answered of askWorker({ wants: 'rows', skip, ...this.#reading })) {
+      if (answered.is !== 'rows') continue;
+      this.#share(step, answered.share);
+      yield answered.rows;
     }
   }
 

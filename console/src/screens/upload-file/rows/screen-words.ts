@@ -1,3 +1,5 @@
+import { inConsoleWords } from '../../../format/format.ts';
+
 /**
  * The messages about files name options of the command, because they are shared with it. Here are the same in the words of
  * the screen; the order matters, because later patterns match parts of earlier ones.
@@ -31,5 +33,5 @@ const words: readonly (readonly [RegExp, string])[] = [
 ];
 
 export function inScreenWords(message: string): string {
-  return words.reduce((text, [command, screen]) => text.replace(command, screen), message);
+  return words.reduce((text, [command, screen]) => text.replace(command, screen), inConsoleWords(message));
 }

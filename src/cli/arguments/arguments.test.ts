@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { help, refuseArguments, unknownCommand } from './arguments/help.ts';
-import { run as keys } from './keys.ts';
-import { run as organisations } from './organisations.ts';
+import { run as keys } from '../keys.ts';
+import { run as organisations } from '../organisations.ts';
+import { help, refuseArguments, unknownCommand } from './help.ts';
 
 /** What the commands refuse before they ask the database. `test/acceptance/command-line.test.ts` runs the program itself. */
 

@@ -1,0 +1,1586 @@
+// Generated from admin-openapi.json by npm run generate. Do not edit.
+
+export interface paths {
+    "/admin/v1/organisations": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List organisations
+         * @description Returns a page of organisations, by slug: send `next_cursor` as `cursor` until it is null. With `search` only those whose slug or name contains it, in upper or lower case.
+         */
+        get: operations["list-organisations"];
+        put?: never;
+        /**
+         * Create an organisation
+         * @description The slug identifies it from then on. The name is for people; default: the slug.
+         */
+        post: operations["create-organisation"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/admin/v1/organisations/{slug}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get an organisation
+         * @description Its name, whether it is suspended, its own limits, and whether its report is on.
+         */
+        get: operations["get-organisation"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        /**
+         * Rename, suspend, resume or limit an organisation, or switch its report
+         * @description Fields that are left out do not change. A limit of null is the default of the service. Takes effect within 5 seconds.
+         */
+        patch: operations["change-organisation"];
+        trace?: never;
+    };
+    "/admin/v1/organisations/{slug}/requests": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the receipts of an organisation
+         * @description Returns a page of receipts, the newest first, without the answers to single records: send `next_cursor` as `cursor` until it is null.
+         */
+        get: operations["list-requests-of-organisation"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/admin/v1/organisations/{slug}/rejections/summary": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Summarise the rejections of an organisation
+         * @description Counts rejections by type, code and field, with the first and last time of each.
+         */
+        get: operations["summarise-rejections-of-organisation"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/admin/v1/keys": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List keys
+         * @description Returns a page of keys, of one organisation or of all: send `next_cursor` as `cursor` until it is null. `expires_before` and `unused` leave out keys that are revoked or have expired.
+         */
+        get: operations["list-keys"];
+        put?: never;
+        /**
+         * Issue a key
+         * @description The key itself is in this answer and nowhere else: only a hash of it is stored.
+         */
+        post: operations["issue-key"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/admin/v1/keys/{key_id}/rotate": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Rotate a key
+         * @description Issues a successor with the same permissions, origins and label. The old key works for `grace_seconds` more, default one day. The successor never expires unless `expires_at` is given: the expiry of the old key is not copied.
+         */
+        post: operations["rotate-key"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/admin/v1/keys/{key_id}/revoke": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Revoke a key
+         * @description Revokes a key: within 5 seconds every process answers it with 401. Revoking twice changes nothing.
+         */
+        post: operations["revoke-key"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/admin/v1/console-links": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Make a link to the console
+         * @description The link works once. Append `path` to the address of the service and redirect the user there. Access ends when the key with this `key_id` expires or is revoked.
+         */
+        post: operations["issue-console-link"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/admin/v1/audit": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read the audit log
+         * @description Returns a page of the audit log, the newest entry first, of one organisation or of all: send `next_cursor` as `cursor` until it is null. Entries that are added meanwhile appear on the first page of the next reading.
+         */
+        get: operations["list-audit-entries"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/admin/v1/top": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Find out who causes what
+         * @description Returns the organisations that caused most in the last minutes, the largest first. Each process writes down the 50 busiest by each measure once a minute, so the last minute may be missing.
+         */
+        get: operations["list-busiest-organisations"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/admin/v1/service": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * See the state of the service
+         * @description Which processes run, when each chore of the maintenance was last done and last failed, how far the partitions reach, and the nodes of a cluster.
+         */
+        get: operations["get-service"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/health/live": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Is the process alive?
+         * @description Answers while the process runs; does not query the database.
+         */
+        get: operations["health-live"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/health/ready": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Can it serve?
+         * @description Answers 200 when the database can be reached, has a schema that this version works with, and writes succeed: 503 when for 8 seconds no upload or interaction that waits has been stored, or no connection has come free, or when writes of several organisations fail because of the database server. The answer comes within 2 seconds and may be a second old.
+         */
+        get: operations["health-ready"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+}
+export type webhooks = Record<string, never>;
+export interface components {
+    schemas: {
+        Organisation: {
+            /** Format: uuid */
+            organisation_id: string;
+            slug: string;
+            name: string;
+            /** Format: date-time */
+            created_at: string;
+            /** Format: date-time */
+            suspended_at: string | null;
+            /** @description null: the default of the service */
+            requests_per_second_max: number | null;
+            /** @description null: the default of the service */
+            interactions_per_second_max: number | null;
+            /** @description null: the default of the service */
+            records_per_second_max: number | null;
+            /** @description null: the default of the service */
+            bytes_in_flight_max: number | null;
+            /** @description whether the report on recommendations is switched on */
+            recommendations_report: boolean;
+        };
+        OrganisationPage: {
+            organisations: components["schemas"]["Organisation"][];
+            /** @description null on the last page */
+            next_cursor: string | null;
+        };
+        Key: {
+            key_id: string;
+            organisation: string;
+            permissions: string[];
+            /** @description whether it only records interactions, from pages of `origins` */
+            browser: boolean;
+            /** @description empty unless `browser` */
+            origins: string[];
+            label: string | null;
+            /** Format: date-time */
+            created_at: string;
+            created_by: string;
+            /**
+             * Format: date-time
+             * @description to the minute
+             */
+            last_used_at: string | null;
+            /** Format: date-time */
+            expires_at: string | null;
+            /** Format: date-time */
+            revoked_at: string | null;
+            successor_of: string | null;
+        };
+        IssuedKey: {
+            key_id: string;
+            organisation: string;
+            permissions: string[];
+            /** @description whether it only records interactions, from pages of `origins` */
+            browser: boolean;
+            /** @description empty unless `browser` */
+            origins: string[];
+            label: string | null;
+            /** Format: date-time */
+            created_at: string;
+            created_by: string;
+            /**
+             * Format: date-time
+             * @description to the minute
+             */
+            last_used_at: string | null;
+            /** Format: date-time */
+            expires_at: string | null;
+            /** Format: date-time */
+            revoked_at: string | null;
+            successor_of: string | null;
+            /** @description shown this once */
+            key: string;
+        };
+        KeyPage: {
+            keys: components["schemas"]["Key"][];
+            /** @description null on the last page */
+            next_cursor: string | null;
+        };
+        ConsoleLink: {
+            /** @description follows the address of the service; shown this once */
+            path: string;
+            key_id: string;
+            /** Format: date-time */
+            expires_at: string;
+        };
+        AuditEntry: {
+            audit_id: string;
+            /** Format: date-time */
+            at: string;
+            /** @description `token:` and the name of an admin token, or `cli:` and the user that ran a command */
+            actor: string;
+            /** @description such as `key.issue` */
+            act: string;
+            organisation: string | null;
+            key_id: string | null;
+            /** @description the request to the admin API, if it was one */
+            request_id: string | null;
+            details: {
+                [key: string]: unknown;
+            };
+        };
+        AuditPage: {
+            entries: components["schemas"]["AuditEntry"][];
+            /** @description null on the last page */
+            next_cursor: string | null;
+        };
+        /** @enum {string} */
+        RecordType: "customers" | "transactions" | "offers" | "shops" | "branches" | "categories" | "shop-categories" | "institutes" | "courses" | "tags" | "shop-tags" | "keywords" | "shop-keywords" | "student-favourites" | "interactions";
+        /**
+         * @description why a record failed
+         * @enum {string}
+         */
+        ProblemCode: "required" | "wrong_type" | "invalid_format" | "invalid_value" | "invalid_characters" | "too_long" | "out_of_range" | "reference_not_found" | "not_an_object" | "nested_too_deeply" | "record_too_large" | "repeated_field" | "erased";
+        Counts: {
+            received: number;
+            created: number;
+            updated: number;
+            unchanged: number;
+            stale: number;
+            failed: number;
+        };
+        ReceiptSummary: {
+            /** Format: uuid */
+            request_id: string;
+            /** @enum {string} */
+            operation: "upload" | "replay";
+            /**
+             * @description null for a replay of several types
+             * @enum {string|null}
+             */
+            type: "customers" | "transactions" | "offers" | "shops" | "branches" | "categories" | "shop-categories" | "institutes" | "courses" | "tags" | "shop-tags" | "keywords" | "shop-keywords" | "student-favourites" | "interactions" | null;
+            /**
+             * @description of the batches that are stored
+             * @enum {integer}
+             */
+            status: 200 | 207 | 400;
+            /** Format: date-time */
+            received: string;
+            key_id: string;
+            idempotency_key: string | null;
+            body_bytes: number;
+            duration_ms: number;
+            /** @description how many batches the request has */
+            batch_count: number;
+            /** @description whether every batch is stored */
+            complete: boolean;
+            missing_batches: number[];
+            counts: components["schemas"]["Counts"];
+        };
+        ReceiptPage: {
+            requests: components["schemas"]["ReceiptSummary"][];
+            /** @description null on the last page */
+            next_cursor: string | null;
+        };
+        RejectionCounts: {
+            rejections: {
+                type: components["schemas"]["RecordType"];
+                code: components["schemas"]["ProblemCode"];
+                field: string | null;
+                count: number;
+                /** Format: date-time */
+                first_seen: string;
+                /** Format: date-time */
+                last_seen: string;
+            }[];
+        };
+        BusiestOrganisations: {
+            /** Format: date-time */
+            from: string;
+            /** Format: date-time */
+            to: string;
+            organisations: {
+                /** Format: uuid */
+                organisation_id: string;
+                /** @description null if the organisation is gone */
+                slug: string | null;
+                name: string | null;
+                requests: number;
+                records: number;
+                interactions: number;
+                bytes: number;
+                rejections: number;
+                limits_hit: number;
+            }[];
+        };
+        Service: {
+            processes: {
+                /** Format: uuid */
+                process_id: string;
+                host: string;
+                version: string;
+                /** Format: date-time */
+                started_at: string;
+                /**
+                 * Format: date-time
+                 * @description once a minute; one that was killed is listed for an hour
+                 */
+                seen_at: string;
+                /** @description whether it does the maintenance */
+                is_leader: boolean;
+            }[];
+            maintenance: {
+                chore: string;
+                /** Format: date-time */
+                ran_at: string | null;
+                /** Format: date-time */
+                failed_at: string | null;
+            }[];
+            partitions: {
+                table: string;
+                count: number;
+                /**
+                 * Format: date-time
+                 * @description later rows would find no partition; maintenance adds them ahead
+                 */
+                ends_at: string;
+            }[];
+            nodes: {
+                name: string;
+                port: number;
+                is_active: boolean;
+            }[] | null;
+        };
+        Error: {
+            /** @description the name of the status */
+            error: string;
+            /**
+             * @description for programs; the list of errors says what to do about each
+             * @enum {string}
+             */
+            code: "malformed_request" | "malformed_json" | "malformed_utf8" | "malformed_encoding" | "nested_too_deeply" | "invalid_request" | "admin_unauthorized" | "https_required" | "read_only_token" | "not_found" | "organisation_not_found" | "key_not_found" | "method_not_allowed" | "timed_out" | "slug_taken" | "body_too_large" | "unsupported_media_type" | "unsupported_encoding" | "expectation_failed" | "too_many_failed_keys" | "too_many_requests" | "headers_too_large" | "internal" | "database_unavailable" | "schema_behind" | "schema_ahead" | "stalled" | "overloaded" | "shutting_down";
+            /** @description for people: what is wrong, then what to do */
+            message: string;
+            /** @description with `invalid_request`: each field or parameter that is wrong */
+            details?: components["schemas"]["ErrorDetail"][];
+        };
+        ErrorDetail: {
+            /** @description name of the field, parameter or header */
+            field: string;
+            /** @enum {string} */
+            code: "required" | "wrong_type" | "invalid_format" | "invalid_value" | "invalid_characters" | "too_long" | "out_of_range" | "reference_not_found" | "not_an_object" | "nested_too_deeply" | "record_too_large" | "repeated_field" | "erased" | "unknown_field" | "unknown_parameter" | "repeated_parameter" | "not_combinable" | "too_many_records" | "too_large";
+            message: string;
+        };
+    };
+    responses: {
+        /** @description The request is malformed, or a parameter or field is wrong; `details` names each. Codes: `malformed_request`, `malformed_json`, `malformed_utf8`, `malformed_encoding`, `nested_too_deeply`, `invalid_request`. */
+        BadRequest: {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Error"];
+            };
+        };
+        /** @description The API key or the admin token is missing or wrong. Codes: `admin_unauthorized`. */
+        Unauthorized: {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Error"];
+            };
+        };
+        /** @description The key may not do this, not from this origin, its organisation is suspended, or HTTPS was not used. Codes: `https_required`, `read_only_token`. */
+        Forbidden: {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Error"];
+            };
+        };
+        /** @description The request took too long to arrive; send it again. Codes: `timed_out`. */
+        RequestTimeout: {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Error"];
+            };
+        };
+        /** @description The body is too large, as sent or once decompressed; split it. Codes: `body_too_large`. */
+        ContentTooLarge: {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Error"];
+            };
+        };
+        /** @description The body is not JSON, or is compressed in a way that is not supported. Codes: `unsupported_media_type`, `unsupported_encoding`. */
+        UnsupportedMediaType: {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Error"];
+            };
+        };
+        /** @description The only expectation that can be met is `100-continue`. Codes: `expectation_failed`. */
+        ExpectationFailed: {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Error"];
+            };
+        };
+        /** @description Too many requests, records, bytes or wrong keys; wait for the seconds in `Retry-After`. Codes: `too_many_failed_keys`, `too_many_requests`. */
+        TooManyRequests: {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                "Retry-After": components["headers"]["Retry-After"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Error"];
+            };
+        };
+        /** @description The address and the headers are too large; shorten them. Codes: `headers_too_large`. */
+        HeadersTooLarge: {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Error"];
+            };
+        };
+        /** @description Something went wrong on our side; send the request again. Codes: `internal`. */
+        InternalError: {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                "Retry-After": components["headers"]["Retry-After"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Error"];
+            };
+        };
+        /** @description The service is not available just now; send the request again. Codes: `database_unavailable`, `schema_behind`, `schema_ahead`, `stalled`, `overloaded`, `shutting_down`. */
+        Unavailable: {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                "Retry-After": components["headers"]["Retry-After"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Error"];
+            };
+        };
+        /** @description There is nothing with this id. */
+        NotFound: {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Error"];
+            };
+        };
+    };
+    parameters: {
+        /** @description the slug of the organisation */
+        Slug: string;
+        /** @description entries per page, default 100 */
+        Limit: number;
+        /** @description the `next_cursor` of the previous page */
+        Cursor: string;
+        /** @description the id of the key, which is also its second part */
+        KeyId: string;
+        /** @description its slug */
+        Organisation: string;
+    };
+    requestBodies: never;
+    headers: {
+        /** @description names this request */
+        "X-Request-Id": string;
+        /** @description seconds to wait before sending the request again */
+        "Retry-After": number;
+    };
+    pathItems: never;
+}
+export type $defs = Record<string, never>;
+export interface operations {
+    "list-organisations": {
+        parameters: {
+            query?: {
+                /** @description only those with this `search` */
+                search?: string;
+                /** @description entries per page, default 100 */
+                limit?: components["parameters"]["Limit"];
+                /** @description the `next_cursor` of the previous page */
+                cursor?: components["parameters"]["Cursor"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "organisations": [
+                     *         {
+                     *           "organisation_id": "019ced6c-5a2b-7c3d-8e4f-5a6b7c8d9e0f",
+                     *           "slug": "acme",
+                     *           "name": "Acme Student Discounts",
+                     *           "created_at": "2026-03-14T09:26:53.035Z",
+                     *           "suspended_at": null,
+                     *           "requests_per_second_max": null,
+                     *           "interactions_per_second_max": null,
+                     *           "records_per_second_max": 100000,
+                     *           "bytes_in_flight_max": null,
+                     *           "recommendations_report": false
+                     *         }
+                     *       ],
+                     *       "next_cursor": null
+                     *     }
+                     */
+                    "application/json": components["schemas"]["OrganisationPage"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            408: components["responses"]["RequestTimeout"];
+            417: components["responses"]["ExpectationFailed"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    "create-organisation": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    slug: string;
+                    name?: string;
+                };
+            };
+        };
+        responses: {
+            /** @description The organisation. */
+            201: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "organisation_id": "019ced6c-5a2b-7c3d-8e4f-5a6b7c8d9e0f",
+                     *       "slug": "acme",
+                     *       "name": "Acme Student Discounts",
+                     *       "created_at": "2026-03-14T09:26:53.035Z",
+                     *       "suspended_at": null,
+                     *       "requests_per_second_max": null,
+                     *       "interactions_per_second_max": null,
+                     *       "records_per_second_max": 100000,
+                     *       "bytes_in_flight_max": null,
+                     *       "recommendations_report": false
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Organisation"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            408: components["responses"]["RequestTimeout"];
+            /** @description The slug is taken. */
+            409: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            413: components["responses"]["ContentTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            417: components["responses"]["ExpectationFailed"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    "get-organisation": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the slug of the organisation */
+                slug: components["parameters"]["Slug"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The organisation. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "organisation_id": "019ced6c-5a2b-7c3d-8e4f-5a6b7c8d9e0f",
+                     *       "slug": "acme",
+                     *       "name": "Acme Student Discounts",
+                     *       "created_at": "2026-03-14T09:26:53.035Z",
+                     *       "suspended_at": null,
+                     *       "requests_per_second_max": null,
+                     *       "interactions_per_second_max": null,
+                     *       "records_per_second_max": 100000,
+                     *       "bytes_in_flight_max": null,
+                     *       "recommendations_report": false
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Organisation"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            408: components["responses"]["RequestTimeout"];
+            417: components["responses"]["ExpectationFailed"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    "change-organisation": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the slug of the organisation */
+                slug: components["parameters"]["Slug"];
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": {
+                    name?: string;
+                    /** @description true: all its keys are answered with 403 */
+                    suspended?: boolean;
+                    requests_per_second_max?: number | null;
+                    interactions_per_second_max?: number | null;
+                    records_per_second_max?: number | null;
+                    bytes_in_flight_max?: number | null;
+                    /** @description true: the report on recommendations is counted and can be read; it is false by default */
+                    recommendations_report?: boolean;
+                };
+            };
+        };
+        responses: {
+            /** @description The organisation as it is now. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "organisation_id": "019ced6c-5a2b-7c3d-8e4f-5a6b7c8d9e0f",
+                     *       "slug": "acme",
+                     *       "name": "Acme Student Discounts",
+                     *       "created_at": "2026-03-14T09:26:53.035Z",
+                     *       "suspended_at": null,
+                     *       "requests_per_second_max": null,
+                     *       "interactions_per_second_max": null,
+                     *       "records_per_second_max": 100000,
+                     *       "bytes_in_flight_max": null,
+                     *       "recommendations_report": false
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Organisation"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            408: components["responses"]["RequestTimeout"];
+            413: components["responses"]["ContentTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            417: components["responses"]["ExpectationFailed"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    "list-requests-of-organisation": {
+        parameters: {
+            query?: {
+                /** @description only those with this `type` */
+                type?: "customers" | "transactions" | "offers" | "shops" | "branches" | "categories" | "shop-categories" | "institutes" | "courses" | "tags" | "shop-tags" | "keywords" | "shop-keywords" | "student-favourites" | "interactions";
+                /** @description only those with this status */
+                status?: "200" | "207" | "400";
+                /** @description only those with this `idempotency_key` */
+                idempotency_key?: string;
+                /** @description only those received at this time or later */
+                from?: string;
+                /** @description only those received before this time */
+                to?: string;
+                /** @description the `next_cursor` of the previous page */
+                cursor?: string;
+                /** @description receipts per page, default 20 */
+                limit?: number;
+            };
+            header?: never;
+            path: {
+                /** @description the slug of the organisation */
+                slug: components["parameters"]["Slug"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "requests": [
+                     *         {
+                     *           "request_id": "019ced6c-5a2b-7c3d-8e4f-5a6b7c8d9e0f",
+                     *           "operation": "upload",
+                     *           "type": "shops",
+                     *           "status": 200,
+                     *           "received": "2026-03-14T09:26:53.035Z",
+                     *           "key_id": "7dQk2LrX9Ab",
+                     *           "idempotency_key": null,
+                     *           "body_bytes": 214,
+                     *           "duration_ms": 12,
+                     *           "batch_count": 1,
+                     *           "complete": true,
+                     *           "missing_batches": [],
+                     *           "counts": {
+                     *             "received": 1,
+                     *             "created": 1,
+                     *             "updated": 0,
+                     *             "unchanged": 0,
+                     *             "stale": 0,
+                     *             "failed": 0
+                     *           }
+                     *         }
+                     *       ],
+                     *       "next_cursor": null
+                     *     }
+                     */
+                    "application/json": components["schemas"]["ReceiptPage"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            408: components["responses"]["RequestTimeout"];
+            417: components["responses"]["ExpectationFailed"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    "summarise-rejections-of-organisation": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the slug of the organisation */
+                slug: components["parameters"]["Slug"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The most frequent first. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "rejections": [
+                     *         {
+                     *           "type": "transactions",
+                     *           "code": "reference_not_found",
+                     *           "field": "shop_id",
+                     *           "count": 12,
+                     *           "first_seen": "2026-03-14T09:26:53.035Z",
+                     *           "last_seen": "2026-03-14T09:30:12.801Z"
+                     *         }
+                     *       ]
+                     *     }
+                     */
+                    "application/json": components["schemas"]["RejectionCounts"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            408: components["responses"]["RequestTimeout"];
+            417: components["responses"]["ExpectationFailed"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    "list-keys": {
+        parameters: {
+            query?: {
+                /** @description its slug */
+                organisation?: components["parameters"]["Organisation"];
+                /** @description only keys that expire before then */
+                expires_before?: string;
+                /** @description `true`: only keys that were never used */
+                unused?: boolean;
+                /** @description entries per page, default 100 */
+                limit?: components["parameters"]["Limit"];
+                /** @description the `next_cursor` of the previous page */
+                cursor?: components["parameters"]["Cursor"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "keys": [
+                     *         {
+                     *           "key_id": "7dQk2LrX9Ab",
+                     *           "organisation": "acme",
+                     *           "permissions": [
+                     *             "data:write",
+                     *             "data:read"
+                     *           ],
+                     *           "browser": false,
+                     *           "origins": [],
+                     *           "label": "nightly export",
+                     *           "created_at": "2026-03-14T09:26:53.035Z",
+                     *           "created_by": "token:deploy",
+                     *           "last_used_at": null,
+                     *           "expires_at": null,
+                     *           "revoked_at": null,
+                     *           "successor_of": null
+                     *         }
+                     *       ],
+                     *       "next_cursor": null
+                     *     }
+                     */
+                    "application/json": components["schemas"]["KeyPage"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            408: components["responses"]["RequestTimeout"];
+            417: components["responses"]["ExpectationFailed"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    "issue-key": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** @description its slug */
+                    organisation: string;
+                    /** @description default: every permission */
+                    permissions?: ("data:write" | "data:read" | "interactions:write" | "interactions:read" | "data:write:customers" | "data:write:transactions" | "data:write:offers" | "data:write:shops" | "data:write:branches" | "data:write:categories" | "data:write:shop-categories" | "data:write:institutes" | "data:write:courses" | "data:write:tags" | "data:write:shop-tags" | "data:write:keywords" | "data:write:shop-keywords" | "data:write:student-favourites" | "data:erase")[];
+                    /** @description whether it is a browser key, which only records interactions, and only from `origins` */
+                    browser?: boolean;
+                    /** @description with `browser`: the origins of the pages that may use the key */
+                    origins?: string[];
+                    label?: string;
+                    /**
+                     * Format: date-time
+                     * @description when the key expires; default never
+                     */
+                    expires_at?: string;
+                };
+            };
+        };
+        responses: {
+            /** @description The key, shown this once, and its details. */
+            201: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "key_id": "7dQk2LrX9Ab",
+                     *       "organisation": "acme",
+                     *       "permissions": [
+                     *         "data:write",
+                     *         "data:read"
+                     *       ],
+                     *       "browser": false,
+                     *       "origins": [],
+                     *       "label": "nightly export",
+                     *       "created_at": "2026-03-14T09:26:53.035Z",
+                     *       "created_by": "token:deploy",
+                     *       "last_used_at": null,
+                     *       "expires_at": null,
+                     *       "revoked_at": null,
+                     *       "successor_of": null,
+                     *       "key": "intake_7dQk2LrX9Ab_…"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["IssuedKey"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            408: components["responses"]["RequestTimeout"];
+            413: components["responses"]["ContentTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            417: components["responses"]["ExpectationFailed"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    "rotate-key": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the key, which is also its second part */
+                key_id: components["parameters"]["KeyId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": {
+                    grace_seconds?: number;
+                    /**
+                     * Format: date-time
+                     * @description when the successor expires; default never
+                     */
+                    expires_at?: string;
+                };
+            };
+        };
+        responses: {
+            /** @description The key, shown this once, and its details. */
+            201: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "key_id": "7dQk2LrX9Ab",
+                     *       "organisation": "acme",
+                     *       "permissions": [
+                     *         "data:write",
+                     *         "data:read"
+                     *       ],
+                     *       "browser": false,
+                     *       "origins": [],
+                     *       "label": "nightly export",
+                     *       "created_at": "2026-03-14T09:26:53.035Z",
+                     *       "created_by": "token:deploy",
+                     *       "last_used_at": null,
+                     *       "expires_at": null,
+                     *       "revoked_at": null,
+                     *       "successor_of": null,
+                     *       "key": "intake_7dQk2LrX9Ab_…"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["IssuedKey"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            408: components["responses"]["RequestTimeout"];
+            413: components["responses"]["ContentTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            417: components["responses"]["ExpectationFailed"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    "revoke-key": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the key, which is also its second part */
+                key_id: components["parameters"]["KeyId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The key as it is now. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "key_id": "7dQk2LrX9Ab",
+                     *       "organisation": "acme",
+                     *       "permissions": [
+                     *         "data:write",
+                     *         "data:read"
+                     *       ],
+                     *       "browser": false,
+                     *       "origins": [],
+                     *       "label": "nightly export",
+                     *       "created_at": "2026-03-14T09:26:53.035Z",
+                     *       "created_by": "token:deploy",
+                     *       "last_used_at": null,
+                     *       "expires_at": null,
+                     *       "revoked_at": "2026-03-14T10:00:00.000Z",
+                     *       "successor_of": null
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Key"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            408: components["responses"]["RequestTimeout"];
+            413: components["responses"]["ContentTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            417: components["responses"]["ExpectationFailed"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    "issue-console-link": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** @description its slug */
+                    organisation: string;
+                    /** @description whether it is for looking only */
+                    read_only?: boolean;
+                    /**
+                     * Format: date-time
+                     * @description when the link and what it opens end; default in an hour
+                     */
+                    expires_at?: string;
+                };
+            };
+        };
+        responses: {
+            /** @description Where the link leads. */
+            201: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "path": "/console/sign-in#…",
+                     *       "key_id": "7dQk2LrX9Ab",
+                     *       "expires_at": "2026-03-14T10:26:53.035Z"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["ConsoleLink"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            408: components["responses"]["RequestTimeout"];
+            413: components["responses"]["ContentTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            417: components["responses"]["ExpectationFailed"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    "list-audit-entries": {
+        parameters: {
+            query?: {
+                /** @description its slug */
+                organisation?: components["parameters"]["Organisation"];
+                /** @description entries per page, default 100 */
+                limit?: components["parameters"]["Limit"];
+                /** @description the `next_cursor` of the previous page */
+                cursor?: components["parameters"]["Cursor"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "entries": [
+                     *         {
+                     *           "audit_id": "42",
+                     *           "at": "2026-03-14T09:26:53.035Z",
+                     *           "actor": "token:deploy",
+                     *           "act": "key.issue",
+                     *           "organisation": "acme",
+                     *           "key_id": "7dQk2LrX9Ab",
+                     *           "request_id": "019ced6c-5a2b-7c3d-8e4f-5a6b7c8d9e0f",
+                     *           "details": {
+                     *             "permissions": [
+                     *               "data:write",
+                     *               "data:read"
+                     *             ],
+                     *             "label": "nightly export",
+                     *             "expires_at": null
+                     *           }
+                     *         }
+                     *       ],
+                     *       "next_cursor": null
+                     *     }
+                     */
+                    "application/json": components["schemas"]["AuditPage"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            408: components["responses"]["RequestTimeout"];
+            417: components["responses"]["ExpectationFailed"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    "list-busiest-organisations": {
+        parameters: {
+            query?: {
+                /** @description what to compare, default requests */
+                by?: "requests" | "records" | "interactions" | "bytes" | "rejections" | "limits_hit";
+                /** @description how many, default 5 */
+                minutes?: number;
+                /** @description how many, default 20 */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The busiest. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "from": "2026-03-14T09:21:53.035Z",
+                     *       "to": "2026-03-14T09:26:53.035Z",
+                     *       "organisations": [
+                     *         {
+                     *           "organisation_id": "019ced6c-5a2b-7c3d-8e4f-5a6b7c8d9e0f",
+                     *           "slug": "acme",
+                     *           "name": "Acme Student Discounts",
+                     *           "requests": 214,
+                     *           "records": 1000000,
+                     *           "interactions": 14,
+                     *           "bytes": 412000000,
+                     *           "rejections": 12,
+                     *           "limits_hit": 0
+                     *         }
+                     *       ]
+                     *     }
+                     */
+                    "application/json": components["schemas"]["BusiestOrganisations"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            408: components["responses"]["RequestTimeout"];
+            417: components["responses"]["ExpectationFailed"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    "get-service": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description As it was in the last minute. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "processes": [
+                     *         {
+                     *           "process_id": "019ced6c-5a2b-7c3d-8e4f-5a6b7c8d9e0f",
+                     *           "host": "intake-1",
+                     *           "version": "0.1.0",
+                     *           "started_at": "2026-03-13T07:00:00.000Z",
+                     *           "seen_at": "2026-03-14T09:26:53.035Z",
+                     *           "is_leader": true
+                     *         }
+                     *       ],
+                     *       "maintenance": [
+                     *         {
+                     *           "chore": "make partitions",
+                     *           "ran_at": "2026-03-14T09:00:01.412Z",
+                     *           "failed_at": null
+                     *         }
+                     *       ],
+                     *       "partitions": [
+                     *         {
+                     *           "table": "interactions",
+                     *           "count": 12,
+                     *           "ends_at": "2026-03-22T00:00:00.000Z"
+                     *         }
+                     *       ],
+                     *       "nodes": null
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Service"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            408: components["responses"]["RequestTimeout"];
+            417: components["responses"]["ExpectationFailed"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    "health-live": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The process is alive. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        status: "ok";
+                    };
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            408: components["responses"]["RequestTimeout"];
+            417: components["responses"]["ExpectationFailed"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    "health-ready": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It can serve. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        status: "ok";
+                    };
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            408: components["responses"]["RequestTimeout"];
+            417: components["responses"]["ExpectationFailed"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["InternalError"];
+            /** @description It cannot serve; the message says why. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+}

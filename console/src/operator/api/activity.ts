@@ -1,0 +1,37 @@
+import { queryOptions } from '@tanstack/react-query';
+import { pagesQuery } from '../../api/pages.ts';
+import { call } from '../../api/request.ts';
+import type { AuditPage, BusiestOrganisations, ServiceState, Traffic } from './types.ts';
+
+/** Screens that show the present ask again this often, as long as they are visible. */
+export const refreshSeconds = 15;
+
+export interface Busiest {
+  readonly by: keyof Traffic;
+  readonly minutes: number;
+  readonly limit: number;
+}
+
+export const topPath = '/admin/v1/top';
+
+export function busiestQuery({ by, minutes, limit }: Busiest) {
+  return queryOptions({
+    queryKey: ['top', by, minutes, limit],
+    queryFn: ({ signal }) => call<BusiestOrganisations>(topPath, { query: { by, minutes, limit }, signal }),
+    refetchInterval: refreshSeconds * 1_000,
+  });
+}
+
+export const auditPath = '/admin/v1/audit';
+
+export function auditPagesQuery(organisation: string | undefined) {
+  return pagesQuery<AuditPage>(auditPath, { organisation, limit: 50 });
+}
+
+export const statePath = '/admin/v1/service';
+
+export const stateQuery = queryOptions({
+  queryKey: ['service'],
+  queryFn: ({ signal }) => call<ServiceState>(statePath, { signal }),
+  refetchInterval: refreshSeconds * 1_000,
+});

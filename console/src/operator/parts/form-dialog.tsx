@@ -1,0 +1,46 @@
+import type { FormEvent, ReactNode } from 'react';
+import { Failure } from '../../parts/failure.tsx';
+import { Press } from '../../parts/press.tsx';
+import { Modal } from '../../parts/question.tsx';
+import { Terminal, type TerminalCall } from '../../parts/terminal.tsx';
+
+interface FormDialogProps {
+  readonly title: string;
+  /** What happens, on the button. */
+  readonly action: string;
+  /** Of a failure, such as "The key could not be issued". */
+  readonly failed: string;
+  readonly sending: { readonly isPending: boolean; readonly error: unknown };
+  readonly call: TerminalCall;
+  readonly onSubmit: () => void;
+  readonly onClose: () => void;
+  readonly children: ReactNode;
+}
+
+/** A form in a dialog, with the line for the terminal that does the same. */
+export function FormDialog(props: FormDialogProps) {
+  const { title, action, failed, sending, call, onSubmit, onClose, children } = props;
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    onSubmit();
+  };
+  return (
+    <Modal title={title} onClose={onClose}>
+      <form onSubmit={submit}>
+        {children}
+        <div className="dialog-foot">
+          {sending.error !== null && <Failure error={sending.error} what={failed} />}
+          <div className="buttons">
+            <button type="button" onClick={onClose}>
+              Cancel
+            </button>
+            <Press type="submit" className="primary" blocked={sending.isPending}>
+              {sending.isPending ? 'Sending…' : action}
+            </Press>
+          </div>
+        </div>
+      </form>
+      <Terminal calls={[call]} />
+    </Modal>
+  );
+}

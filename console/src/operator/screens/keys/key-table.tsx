@@ -1,0 +1,114 @@
+import { Link } from '@tanstack/react-router';
+import { Time } from '../../../format/time.tsx';
+import { Badge } from '../../../parts/badge.tsx';
+import { None } from '../../../parts/notices.tsx';
+import { type Column, Table } from '../../../parts/table.tsx';
+import type { Key } from '../../api/types.ts';
+import { keyStateOf } from './key-state.ts';
+
+interface KeyTableProps {
+  readonly keys: readonly Key[];
+  /** Whether the keys belong to several organisations. */
+  readonly ofAll: boolean;
+  /** Undefined if the token may only read. */
+  readonly onRotate: ((key: Key) => void) | undefined;
+  readonly onRevoke: (key: Key) => void;
+}
+
+export function KeyTable({ keys, ofAll, onRotate, onRevoke }: KeyTableProps) {
+  const nowMs = Date.now();
+  const columns: readonly Column<Key>[] = [
+    {
+      title: 'Key',
+      cell: ({ key_id, label }) => (
+        <>
+          <code>{key_id}</code>
+          {label !== null && <div className="hint">{label}</div>}
+        </>
+      ),
+    },
+    ...(ofAll
+      ? [{ title: 'Organisation', cell: (key: Key) => <OfOrganisation slug={key.organisation} /> }]
+      : []),
+    { title: 'Permissions', cell: (key) => <Permissions {...key} /> },
+    { title: 'State', cell: (key) => <State {...key} nowMs={nowMs} /> },
+    { title: 'Last used', cell: ({ last_used_at }) => <Time value={last_used_at} /> },
+    {
+      title: 'Issued',
+      cell: ({ created_at, created_by }) => (
+        <div>
+          <Time value={created_at} />
+          <div className="hint">by {created_by}</div>
+        </div>
+      ),
+    },
+    ...(onRotate === undefined
+      ? []
+      : [
+          {
+            title: 'Actions',
+            cell: (key: Key) =>
+              keyStateOf(key, nowMs).inUse ? (
+                <Actions keyId={key.key_id} onRotate={() => onRotate(key)} onRevoke={() => onRevoke(key)} />
+              ) : (
+                <None />
+              ),
+          },
+        ]),
+  ];
+  return <Table caption="Keys" columns={columns} rows={keys} keyOf={({ key_id }) => key_id} />;
+}
+
+function OfOrganisation({ slug }: { readonly slug: string }) {
+  return (
+    <Link to="/organisations/$slug/keys" params={{ slug }}>
+      {slug}
+    </Link>
+  );
+}
+
+function Permissions({ browser, origins, permissions }: Pick<Key, 'browser' | 'origins' | 'permissions'>) {
+  if (browser) return `record interactions from ${origins.join(', ')}`;
+  return permissions.join(', ');
+}
+
+function State({ nowMs, ...key }: Key & { readonly nowMs: number }) {
+  const { tone, text } = keyStateOf(key, nowMs);
+  const at = key.revoked_at ?? key.expires_at;
+  return (
+    <div>
+      <Badge tone={tone}>{text}</Badge>
+      {at !== null && (
+        <div className="hint">
+          {key.revoked_at === null && text !== 'Expired' && 'until '}
+          <Time value={at} />
+        </div>
+      )}
+      {key.successor_of !== null && (
+        <div className="hint">
+          replaces <code>{key.successor_of}</code>
+        </div>
+      )}
+    </div>
+  );
+}
+
+interface ActionsProps {
+  readonly keyId: string;
+  readonly onRotate: () => void;
+  readonly onRevoke: () => void;
+}
+
+function Actions({ keyId, onRotate, onRevoke }: ActionsProps) {
+  const ofKey = <span className="visually-hidden"> the key {keyId}</span>;
+  return (
+    <div className="row-actions">
+      <button type="button" className="quiet" onClick={onRotate}>
+        Rotate{ofKey}
+      </button>
+      <button type="button" className="quiet" onClick={onRevoke}>
+        Revoke{ofKey}
+      </button>
+    </div>
+  );
+}

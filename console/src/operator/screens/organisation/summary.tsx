@@ -1,0 +1,56 @@
+import { shellWord } from '../../../format/shell-word.ts';
+import { Time } from '../../../format/time.tsx';
+import { Facts } from '../../../parts/facts.tsx';
+import { Terminal, type TerminalCall } from '../../../parts/terminal.tsx';
+import { organisationPath } from '../../api/organisations.ts';
+import { OrganisationState } from '../../parts/organisation-state.tsx';
+import { Changing } from '../../signed-in.tsx';
+import { Limits } from './limits.tsx';
+import { useOrganisation } from './one-organisation.ts';
+import { Rename } from './rename.tsx';
+import { Suspend } from './suspend.tsx';
+import { TrafficNow } from './traffic-now.tsx';
+
+export function SummaryScreen() {
+  const organisation = useOrganisation();
+  return (
+    <>
+      <section className="card">
+        <h2>Organisation</h2>
+        <Facts
+          facts={[
+            ['Name', organisation.name],
+            ['State', <OrganisationState key="state" organisation={organisation} />],
+            ['Created', <Time key="created" value={organisation.created_at} />],
+            [
+              'Organisation id',
+              <code key="id" className="id">
+                {organisation.organisation_id}
+              </code>,
+            ],
+            ['Report on recommendations', organisation.recommendations_report ? 'on' : 'off'],
+          ]}
+        />
+        <Changing what="Renaming or suspending the organisation">
+          <div className="buttons">
+            <Rename organisation={organisation} />
+            <Suspend organisation={organisation} />
+          </div>
+        </Changing>
+      </section>
+      <Limits organisation={organisation} />
+      <TrafficNow organisation={organisation} />
+      <Terminal calls={callsFor(organisation.slug)} />
+    </>
+  );
+}
+
+function callsFor(slug: string): readonly TerminalCall[] {
+  const path = organisationPath(slug);
+  const command = (action: string) => `intake-server organisations ${action} ${shellWord(slug)}`;
+  return [
+    { what: 'Read', path, intake: command('limit') },
+    { what: 'Suspend', path, method: 'PATCH', body: '{"suspended": true}', intake: command('suspend') },
+    { what: 'Resume', path, method: 'PATCH', body: '{"suspended": false}', intake: command('resume') },
+  ];
+}

@@ -1,0 +1,124 @@
+import { resources } from '../../../../../client/src/generated/resources.ts';
+import { FileError } from '../../../../../client/src/parsing/file-error.ts';
+import { IdSet } from '../../../../../client/src/uploading/id-set.ts';
+import { type DescribedFile, describeFile, type Settings } from './describe-file.ts';
+import { FailedRows, type FailedSnapshot } from './failed-rows.ts';
+import { openBlob } from './open-blob.ts';
+import { type Row, RowChecker } from './row-checker.ts';
+
+/** Runs in a worker: reads a file and checks its rows. */
+
+interface Reading {
+  readonly described: DescribedFile;
+  readonly settings: Settings;
+  /** Rows that were corrected, by their lines. */
+  readonly corrections: ReadonlyMap<number, Row>;
+}
+
+/** What the page asks for, once. While it reads rows, it then sends `next` for each further chunk. */
+export type Asked =
+  | { readonly wants: 'description'; readonly file: File; readonly encoding: string | undefined }
+  | ({ readonly wants: 'check' } & Reading)
+  | ({ readonly wants: 'rows'; readonly skip: number } & Reading);
+
+export interface ReadRows {
+  readonly rows: readonly Row[];
+  /** How much of the file has been read, from 0 to 1. */
+  readonly share: number;
+}
+
+/** What a check finds, without the rows that pass: copying those to the page would take longer than checking them. */
+export interface Checked {
+  readonly rows: number;
+  readonly failed: FailedSnapshot;
+  /** Rows whose id an earlier row has. */
+  readonly repeatedIds: number;
+  readonly firstRepeated: number | undefined;
+}
+
+/** Errors are sent as texts, because a class does not survive the way. */
+export type Answered =
+  | { readonly is: 'described'; readonly described: DescribedFile }
+  | { readonly is: 'progress'; readonly rows: number; readonly share: number }
+  | ({ readonly is: 'checked' } & Checked)
+  | ({ readonly is: 'rows' } & ReadRows)
+  | { readonly is: 'end' }
+  | { readonly is: 'unreadable'; readonly lines: readonly string[] }
+  | { readonly is: 'failed'; readonly message: string };
+
+const idsComparedMax = 1_000_000;
+const progressMs = 100;
+
+let resume = () => {};
+
+addEventListener('message', ({ data }: MessageEvent<Asked | 'next'>) => {
+  if (data === 'next') resume();
+  else answer(data).then(() => send({ is: 'end' }), report);
+});
+
+async function answer(asked: Asked): Promise<void> {
+  if (asked.wants === 'description')
+    return send({ is: 'described', described: await describeFile(asked.file, asked.encoding) });
+  if (asked.wants === 'check') return send({ is: 'checked', ...(await check(asked)) });
+  for await (const read of readRows(asked, asked.skip)) {
+    const wanted = new Promise<void>((resolve) => {
+      resume = resolve;
+    });
+    send({ is: 'rows', ...read });
+    await wanted;
+  }
+}
+
+function report(error: unknown): void {
+  if (error instanceof FileError) send({ is: 'unreadable', lines: error.lines });
+  else send({ is: 'failed', message: String(error) });
+}
+
+function send(answered: Answered): void {
+  postMessage(answered);
+}
+
+/** Everything that needs no other record, without the service. */
+async function check(reading: Reading): Promise<Checked> {
+  const { idField } = resources[reading.settings.type];
+  const failed = new FailedRows();
+  const ids = new IdSet();
+  let [rows, compared, repeatedIds] = [0, 0, 0];
+  let firstRepeated: number | undefined;
+  let shownAtMs = performance.now();
+  for await (const { rows: chunk, share } of readRows(reading, 0)) {
+    for (const row of chunk) {
+      rows++;
+      if (row.problems.length > 0) failed.add(row);
+      const id = row.record?.[idField];
+      if (typeof id !== 'string' || row.problems.length > 0) continue;
+      if (ids.batchOf(id) !== undefined) {
+        repeatedIds++;
+        firstRepeated ??= row.line;
+      } else if (compared++ < idsComparedMax) ids.add(id, 0);
+    }
+    if (performance.now() - shownAtMs < progressMs) continue;
+    shownAtMs = performance.now();
+    send({ is: 'progress', rows, share });
+  }
+  return { rows, failed: failed.snapshot(), repeatedIds, firstRepeated };
+}
+
+/** The rows of the file from `skip` on, corrected where they were. */
+async function* readRows(
+  { described, settings, corrections }: Reading,
+  skip: number,
+): AsyncGenerator<ReadRows> {
+  const { file } = described;
+  const checker = new RowChecker(described, settings);
+  const opened = await openBlob(file, settings.type, { ...settings, skipRecords: skip });
+  for await (const { records, failures } of opened.chunks()) {
+    const rows = [
+      ...records.map((record) => corrections.get(record.line) ?? checker.ofRecord(record)),
+      ...failures.map((failure) => corrections.get(failure.line) ?? checker.ofFailure(failure)),
+    ];
+    // In the order of the file: a later record with the same id replaces an earlier one.
+    if (failures.length > 0) rows.sort((one, other) => one.line - other.line);
+    yield { rows, share: opened.bytesRead() / file.size };
+  }
+}

@@ -1,0 +1,145 @@
+import { expect, it } from 'vitest';
+import type { Key, Organisation } from '../src/operator/api/types.ts';
+import { changedLimits, limitOptions, limitValuesOf } from '../src/operator/parts/limits.ts';
+import { daysUntil } from '../src/operator/parts/periods.ts';
+import { describeDetails } from '../src/operator/screens/audit/describe-details.ts';
+import { emptyForm, issueLine, keyRequestOf } from '../src/operator/screens/keys/key-form.ts';
+import { keyStateOf, usefulFirst } from '../src/operator/screens/keys/key-state.ts';
+import { originOf } from '../src/operator/screens/keys/public-address.ts';
+import {
+  choreStateOf,
+  isMissing,
+  isWithoutLeader,
+  troubledFirst,
+} from '../src/operator/screens/processes/judge-state.ts';
+
+const organisation: Organisation = {
+  organisation_id: '019ced6c-5a2b-7c3d-8e4f-5a6b7c8d9e0f',
+  slug: 'acme',
+  name: 'Acme',
+  created_at: '2026-03-14T09:26:53.035Z',
+  suspended_at: null,
+  requests_per_second_max: 50,
+  interactions_per_second_max: null,
+  records_per_second_max: 100_000,
+  bytes_in_flight_max: null,
+  recommendations_report: false,
+};
+
+it('only the limits that differ are sent, and an empty field is the default', () => {
+  const before = limitValuesOf(organisation);
+  expect(changedLimits(organisation, before)).toEqual({});
+  const change = changedLimits(organisation, {
+    ...before,
+    requests_per_second_max: '',
+    interactions_per_second_max: ' 20 ',
+  });
+  expect(change).toEqual({ requests_per_second_max: null, interactions_per_second_max: 20 });
+  expect(limitOptions(change)).toBe(' --requests-per-second default --interactions-per-second 20');
+});
+
+it('a key has either permissions or origins', () => {
+  const asChosen = { ...emptyForm, label: ' nightly export ', origins: 'https://shop.example' };
+  expect(keyRequestOf('acme', asChosen)).toEqual({
+    organisation: 'acme',
+    permissions: ['data:write', 'data:read', 'interactions:write', 'interactions:read'],
+    label: 'nightly export',
+  });
+  const origins = 'https://shop.example\nhttps://shop.example, https://other.example\n';
+  const forPages = keyRequestOf('acme', { ...emptyForm, browser: true, origins });
+  expect(forPages).toEqual({
+    organisation: 'acme',
+    browser: true,
+    origins: ['https://shop.example', 'https://other.example'],
+  });
+  expect(issueLine(forPages)).toBe(
+    'intake-server keys issue --organisation acme --browser --origin https://shop.example --origin https://other.example',
+  );
+});
+
+it('a permission for one type is not sent next to the one for all types', () => {
+  const permissions = new Set(['data:write:shops', 'data:read']);
+  expect(keyRequestOf('acme', { ...emptyForm, permissions }).permissions).toEqual([
+    'data:write:shops',
+    'data:read',
+  ]);
+  permissions.add('data:write');
+  expect(keyRequestOf('acme', { ...emptyForm, permissions }).permissions).toEqual([
+    'data:read',
+    'data:write',
+  ]);
+});
+
+it('a label cannot become a command', () => {
+  const wanted = keyRequestOf('acme', { ...emptyForm, label: "it's $(rm -rf ~)" });
+  expect(issueLine(wanted)).toContain(` --label 'it'\\''s $(rm -rf ~)'`);
+});
+
+const nowMs = Date.parse('2026-11-17T12:00:00Z');
+
+it('a key is in use until it is revoked or has expired', () => {
+  const key = { revoked_at: null, expires_at: null };
+  expect(keyStateOf(key, nowMs)).toMatchObject({ text: 'Active', inUse: true });
+  expect(keyStateOf({ ...key, expires_at: '2026-11-17T12:00:01Z' }, nowMs)).toMatchObject({
+    text: 'Expires soon',
+    inUse: true,
+  });
+  expect(keyStateOf({ ...key, expires_at: '2026-11-17T12:00:00Z' }, nowMs)).toMatchObject({
+    text: 'Expired',
+    inUse: false,
+  });
+  const revoked = { revoked_at: '2026-11-17T11:00:00Z', expires_at: '2027-01-01T00:00:00Z' };
+  expect(keyStateOf(revoked, nowMs)).toMatchObject({ text: 'Revoked', inUse: false });
+});
+
+it('keys in use come first, then the newest', () => {
+  const key = (key_id: string, created_at: string, revoked_at: string | null = null) =>
+    ({ key_id, created_at, revoked_at, expires_at: null }) as Key;
+  const keys = [
+    key('revoked', '2026-11-03', '2026-11-04'),
+    key('old', '2026-11-01'),
+    key('new', '2026-11-02'),
+  ];
+  expect(usefulFirst(keys, nowMs).map(({ key_id }) => key_id)).toEqual(['new', 'old', 'revoked']);
+});
+
+it('a process is missing after two minutes, and a chore fails until it has run again', () => {
+  expect(isMissing({ seen_at: '2026-11-17T11:58:00Z' }, nowMs)).toBe(false);
+  expect(isMissing({ seen_at: '2026-11-17T11:57:59Z' }, nowMs)).toBe(true);
+  const [early, late] = ['2026-11-17T11:00:00Z', '2026-11-17T11:30:00Z'];
+  expect(choreStateOf({ ran_at: early, failed_at: late }).text).toBe('Failing');
+  expect(choreStateOf({ ran_at: null, failed_at: late }).text).toBe('Failing');
+  expect(choreStateOf({ ran_at: late, failed_at: early }).text).toBe('OK');
+  expect(choreStateOf({ ran_at: null, failed_at: null }).text).toBe('Has not run');
+});
+
+it('maintenance is left undone if no running process leads, except in its first two minutes', () => {
+  const process = { started_at: '2026-11-17T09:00:00Z', seen_at: '2026-11-17T11:59:30Z', is_leader: false };
+  const leader = { ...process, is_leader: true };
+  expect(isWithoutLeader([process, leader], nowMs)).toBe(false);
+  expect(isWithoutLeader([process], nowMs)).toBe(true);
+  expect(isWithoutLeader([process, { ...leader, seen_at: '2026-11-17T11:50:00Z' }], nowMs)).toBe(true);
+  expect(isWithoutLeader([process, { ...process, started_at: '2026-11-17T11:59:00Z' }], nowMs)).toBe(false);
+});
+
+it('rows in trouble come first, the others in their order', () => {
+  expect(troubledFirst([1, 2, 3, 4], (row) => row % 2 === 0)).toEqual([2, 4, 1, 3]);
+});
+
+it('details of an act are one line', () => {
+  expect(describeDetails({ permissions: ['data:read', 'data:write'], label: null, limit: 5 })).toBe(
+    'permissions: data:read, data:write; label: none; limit: 5',
+  );
+  expect(describeDetails({})).toBe('');
+});
+
+it('only the origin of an address is kept', () => {
+  expect(originOf(' https://intake.example.com:8443/console?x=1 ')).toBe('https://intake.example.com:8443');
+  expect(originOf('javascript:alert(1)')).toBe('');
+  expect(originOf('intake.example.com')).toBe('');
+});
+
+it('the command counts in whole days until a time', () => {
+  expect(daysUntil('2026-11-19T00:00:00Z', nowMs)).toBe('2d');
+  expect(daysUntil('2026-11-01T00:00:00Z', nowMs)).toBe('1d');
+});

@@ -1,0 +1,61 @@
+import { type Measure, measures } from '../../activity/activity-counts.ts';
+import { busiestOrganisations, serviceState } from '../../activity/find-activity.ts';
+import { limits } from '../../limits.ts';
+import { oneOf, optional, perPage } from '../../registry/fields.ts';
+import type { Operation } from '../operation/operation.ts';
+import type { AdminParts } from './parts.ts';
+
+const tag = 'Service';
+
+const top: Operation<AdminParts> = {
+  id: 'list-busiest-organisations',
+  method: 'GET',
+  path: '/admin/v1/top',
+  tag,
+  summary: 'Find out who causes what',
+  description:
+    'Returns the organisations that caused most in the last minutes, the largest first. Each process writes down the ' +
+    `${limits.busiestOrganisationsMax} busiest by each measure once a minute, so the last minute may be missing.`,
+  permission: null,
+  query: {
+    by: optional(oneOf(measures, { description: 'what to compare, default requests' })),
+    minutes: optional(counted(limits.busiestMinutesMax, limits.busiestMinutesDefault)),
+    limit: optional(counted(limits.busiestOrganisationsMax, limits.busiestDefault)),
+  },
+  answers: {
+    200: { description: 'The busiest.', schema: { $ref: '#/components/schemas/BusiestOrganisations' } },
+  },
+  async handle(call, { pool }) {
+    const {
+      by = 'requests',
+      minutes = limits.busiestMinutesDefault,
+      limit: count = limits.busiestDefault,
+    } = call.query as { by?: Measure; minutes?: number; limit?: number };
+    return { status: 200, body: await busiestOrganisations(pool, { by, minutes, count }) };
+  },
+};
+
+function counted(maximum: number, fallback: number) {
+  const field = perPage('', maximum, fallback);
+  return { ...field, schema: { ...field.schema, description: `how many, default ${fallback}` } };
+}
+
+const service: Operation<AdminParts> = {
+  id: 'get-service',
+  method: 'GET',
+  path: '/admin/v1/service',
+  tag,
+  summary: 'See the state of the service',
+  description:
+    'Which processes run, when each chore of the maintenance was last done and last failed, how far the partitions reach, and the ' +
+    'nodes of a cluster.',
+  permission: null,
+  answers: {
+    200: { description: 'As it was in the last minute.', schema: { $ref: '#/components/schemas/Service' } },
+  },
+  async handle(_call, { pool }) {
+    return { status: 200, body: await serviceState(pool) };
+  },
+};
+
+export const activityOperations: readonly Operation<AdminParts>[] = [top, service];

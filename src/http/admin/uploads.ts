@@ -1,0 +1,68 @@
+import { RequestError } from '../../errors.ts';
+import { findOrganisation } from '../../operator/organisations.ts';
+import { slugSchema } from '../../operator/rules.ts';
+import { receiptFilters, receiptPage } from '../../receipts/find-receipts.ts';
+import { rejectionSummary } from '../../rejections/find-rejections.ts';
+import { notFound, onePage } from '../operation/described-answers.ts';
+import type { Call, Operation } from '../operation/operation.ts';
+import { patternField } from './fields.ts';
+import { slugOf } from './organisations.ts';
+import type { AdminParts } from './parts.ts';
+
+const tag = 'Organisations';
+const pathParameters = { slug: patternField(slugSchema.pattern, 'the slug of the organisation') };
+
+async function organisationOf(call: Call, { pool }: AdminParts): Promise<string> {
+  const found = await findOrganisation(pool, slugOf(call));
+  if (!found) throw new RequestError('organisation_not_found');
+  return found.organisation_id;
+}
+
+const requests: Operation<AdminParts> = {
+  id: 'list-requests-of-organisation',
+  method: 'GET',
+  path: '/admin/v1/organisations/{slug}/requests',
+  tag,
+  summary: 'List the receipts of an organisation',
+  description:
+    'Returns a page of receipts, the newest first, without the answers to single records: send `next_cursor` as `cursor` until it ' +
+    'is null.',
+  permission: null,
+  pathParameters,
+  query: receiptFilters,
+  answers: { 200: onePage('ReceiptPage'), 404: notFound },
+  async handle(call, parts) {
+    const organisationId = await organisationOf(call, parts);
+    const page = await receiptPage(parts.shared.for(organisationId), organisationId, call.query);
+    return { status: 200, body: page };
+  },
+};
+
+const rejections: Operation<AdminParts> = {
+  id: 'summarise-rejections-of-organisation',
+  method: 'GET',
+  path: '/admin/v1/organisations/{slug}/rejections/summary',
+  tag,
+  summary: 'Summarise the rejections of an organisation',
+  description: 'Counts rejections by type, code and field, with the first and last time of each.',
+  permission: null,
+  pathParameters,
+  answers: {
+    200: {
+      description: 'The most frequent first.',
+      schema: { $ref: '#/components/schemas/RejectionCounts' },
+    },
+    404: notFound,
+  },
+  async handle(call, parts) {
+    const organisationId = await organisationOf(call, parts);
+    const summary = await rejectionSummary(parts.shared.for(organisationId), organisationId, {});
+    // The records themselves are the organisation's business.
+    return {
+      status: 200,
+      body: { rejections: summary.rejections.map(({ example: _, ...counted }) => counted) },
+    };
+  },
+};
+
+export const uploadOperations: readonly Operation<AdminParts>[] = [requests, rejections];

@@ -1,0 +1,299 @@
+// @module-tag full
+
+import { existsSync } from 'node:fs';
+import type { Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import { adminToken } from '../support/admin-server.ts';
+import { apiOf } from '../support/api.ts';
+import { chromiumPath } from '../support/console-browser.ts';
+import { many, newShop, newTransaction } from '../support/new-records.ts';
+import { heading, OperatorPages, press, rowOf, signInWith } from '../support/operator-pages.ts';
+import { queryDatabase } from '../support/query-database.ts';
+
+/** A browser shares the machine with the other tests. */
+const timeout = 120_000;
+const markup = '<img src=x onerror="document.title=`owned`">';
+
+describe.skipIf(!existsSync(chromiumPath))(
+  'the operator’s console (needs Debian’s chromium)',
+  { timeout },
+  () => {
+    let pages: OperatorPages;
+    const secrets: string[] = [adminToken];
+
+    beforeAll(async () => {
+      pages = await OperatorPages.start();
+      await pages.server.admin.post('/admin/v1/organisations', { slug: 'globex', name: markup });
+    }, timeout);
+    afterAll(() => pages?.stop());
+
+    const statusOf = async (key: string) => (await apiOf(pages.server.url, key).get('/v1/data')).status;
+
+    /** The key that the screen shows this once. */
+    async function shownSecret(page: Page, title: RegExp): Promise<string> {
+      const secret = await page.getByRole('region', { name: title }).locator('pre').innerText();
+      secrets.push(secret.trim().split('#').at(-1)!);
+      return secret.trim();
+    }
+
+    async function issueKey(slug: string, page: Page): Promise<string> {
+      await page.goto(pages.at(`organisations/${slug}/keys`));
+      await press(page, 'Issue a key');
+      await press(page, 'Issue the key');
+      const key = await shownSecret(page, /The new key/);
+      await press(page, 'I have copied it');
+      return key;
+    }
+
+    it('is signed in to with an admin token, and says what is wrong with another', async () => {
+      const page = await pages.open();
+      await page.goto(pages.at('keys?unused=true'));
+      await signInWith(page, `${adminToken.slice(0, -1)}x`);
+      await page.getByText('Signing in failed').waitFor();
+      await signInWith(page);
+      // It leads where the visitor wanted to go.
+      await heading(page, 'Keys').waitFor();
+      expect(page.url()).toBe(pages.at('keys?unused=true'));
+      expect(await page.getByLabel('Never used').isChecked()).toBe(true);
+      const kept = await page.evaluate<string>('document.cookie + JSON.stringify(localStorage)');
+      expect(kept).not.toContain('intake_admin');
+      await press(page, 'Sign out');
+      await page.getByLabel('Admin token').waitFor();
+    });
+
+    it('creates an organisation and issues a key that works, shown once', async () => {
+      const page = await pages.signedIn('organisations');
+      await press(page, 'Create an organisation');
+      await page.getByRole('textbox', { name: 'Slug' }).fill('acme');
+      await page.getByRole('textbox', { name: 'Name' }).fill('Acme Student Discounts');
+      await press(page, /^Create$/);
+      await heading(page, 'Acme Student Discounts').waitFor();
+      await page.getByRole('link', { name: 'Keys and links' }).click();
+      await page.getByText('No key has been issued for this organisation.').waitFor();
+      await press(page, 'Issue a key');
+      await page.getByLabel('Label').fill('nightly export');
+      await page.getByLabel(/^interactions:write/).uncheck();
+      await press(page, 'Issue the key');
+      const key = await shownSecret(page, /The new key/);
+      expect(await statusOf(key)).toBe(200);
+      expect((await apiOf(pages.server.url, key).post('/user-interactions', {})).status).toBe(403);
+      await rowOf(page, 'nightly export').waitFor();
+      await page.reload();
+      await rowOf(page, 'nightly export').waitFor();
+      expect(await page.locator('body').innerText()).not.toContain(key);
+    });
+
+    it('issues a browser key for the pages of an origin', async () => {
+      const page = await pages.signedIn('organisations/globex/keys');
+      await press(page, 'Issue a key');
+      await page.getByLabel(/^Browser key/).check();
+      await page.getByLabel('Origins of the pages').fill('https://shop.example\n');
+      await press(page, 'Issue the key');
+      const key = await shownSecret(page, /The new key/);
+      const { body } = await pages.server.admin.get('/admin/v1/keys?organisation=globex');
+      expect(body.keys).toContainEqual(
+        expect.objectContaining({
+          key_id: key.split('_')[1],
+          browser: true,
+          origins: ['https://shop.example'],
+        }),
+      );
+    });
+
+    it('sets a limit, and returns to the default', async () => {
+      const page = await pages.signedIn('organisations/globex');
+      await press(page, 'Change limits');
+      await page.getByLabel('Records per second').fill('100000');
+      await press(page, 'Save');
+      await page.getByText('100,000 (own limit)').waitFor();
+      const limits = async () => (await pages.server.admin.get('/admin/v1/organisations/globex')).body;
+      expect(await limits()).toMatchObject({
+        records_per_second_max: 100_000,
+        requests_per_second_max: null,
+      });
+      await press(page, 'Change limits');
+      await page.getByLabel('Records per second').fill('');
+      await press(page, 'Save');
+      await page.getByText('100,000 (own limit)').waitFor({ state: 'detached' });
+      expect(await limits()).toMatchObject({ records_per_second_max: null });
+    });
+
+    it('suspends after a question, and resumes', async () => {
+      const page = await pages.signedIn();
+      const key = await issueKey('globex', page);
+      await page.goto(pages.at('organisations/globex'));
+      await press(page, 'Suspend');
+      await press(page, 'Cancel');
+      expect(await statusOf(key)).toBe(200);
+      await press(page, 'Suspend');
+      await press(page, 'Suspend globex');
+      await page.getByText('This organisation is suspended.').waitFor();
+      await expect.poll(() => statusOf(key)).toBe(403);
+      await page.goto(pages.at('organisations'));
+      await rowOf(page, 'globex').getByText('Suspended').waitFor();
+      await page.goto(pages.at('organisations/globex'));
+      await press(page, 'Resume');
+      await press(page, 'Resume globex');
+      await page.getByText('This organisation is suspended.').waitFor({ state: 'detached' });
+      await expect.poll(() => statusOf(key)).toBe(200);
+    });
+
+    it('rotates a key with a grace period and revokes the old one', async () => {
+      const page = await pages.signedIn();
+      const old = await issueKey('globex', page);
+      const [, oldId = ''] = old.split('_');
+      await press(page, `Rotate the key ${oldId}`);
+      await page.getByLabel('The old key keeps working for').selectOption('7 days');
+      await press(page, 'Issue the new key');
+      const successor = await shownSecret(page, /The new key/);
+      expect([await statusOf(old), await statusOf(successor)]).toEqual([200, 200]);
+      await press(page, `Revoke the key ${oldId}`);
+      await press(page, `Revoke ${oldId}`);
+      // The row of its successor names it too.
+      await page.getByRole('row').filter({ hasText: oldId }).getByText('Revoked').waitFor();
+      await expect.poll(() => statusOf(old)).toBe(401);
+      expect(await statusOf(successor)).toBe(200);
+    });
+
+    it('makes a link that signs somebody in to the console of the organisation', async () => {
+      const page = await pages.signedIn('organisations/globex/keys');
+      await press(page, 'Make a console link');
+      await page.getByLabel('Address of the service').fill(`${pages.server.url}/ignored`);
+      await press(page, 'Make the link');
+      const link = await shownSecret(page, /A link to the console of globex/);
+      expect(link.startsWith(`${pages.server.url}/console/sign-in#`)).toBe(true);
+      const context = await pages.browser.newContext();
+      onTestFinished(() => context.close());
+      const opened = await context.newPage();
+      await opened.goto(link);
+      await heading(opened, 'Overview').waitFor();
+      // The next link starts with the same address.
+      await press(page, 'Make a console link');
+      expect(await page.getByLabel('Address of the service').inputValue()).toBe(pages.server.url);
+    });
+
+    it('shows what an organisation uploaded and what failed, without its records', async () => {
+      const page = await pages.signedIn();
+      const api = apiOf(pages.server.url, await issueKey('globex', page));
+      const shop = newShop({ name: markup });
+      await api.upload('shops', [shop]);
+      const amount = '12,90';
+      await api.upload('transactions', [
+        newTransaction(shop.shop_id),
+        { ...newTransaction(shop.shop_id), amount },
+      ]);
+      await page.goto(pages.at('organisations/globex/uploads'));
+      await rowOf(page, 'Shops').getByText('Complete').waitFor();
+      await page.getByLabel('Outcome').selectOption('Partial');
+      await rowOf(page, 'Transactions').getByText('Partial').waitFor();
+      expect(page.url()).toContain('?status=207');
+      await page.getByRole('link', { name: 'Rejections' }).click();
+      await rowOf(page, 'amount wrong_type').waitFor();
+      const shown = await page.locator('body').innerText();
+      expect(shown).not.toContain(amount);
+    });
+
+    it('searches while somebody types, and the address shows the same again', async () => {
+      await Promise.all(
+        many(120, (at) =>
+          pages.server.admin.post('/admin/v1/organisations', { slug: `campus-${at}`, name: `Uni ${at}` }),
+        ),
+      );
+      const page = await pages.signedIn('organisations');
+      await page.getByText('50 organisations').waitFor();
+      await press(page, 'Load more');
+      await page.getByText('100 organisations').waitFor();
+      await page.getByLabel('Search by slug or name').pressSequentially('UNI 11');
+      await page.getByText('11 organisations in total').waitFor();
+      expect(page.url()).toBe(pages.at('organisations?search=UNI+11'));
+      await page.reload();
+      await page.getByText('11 organisations in total').waitFor();
+      await page.getByLabel('Search by slug or name').fill('nobody');
+      await page.getByText('No organisation has “nobody” in its slug or name.').waitFor();
+      await page.getByRole('link', { name: 'Show all organisations' }).click();
+      await page.getByText('50 organisations').waitFor();
+      expect(await page.getByLabel('Search by slug or name').inputValue()).toBe('');
+    });
+
+    it('shows who is busy now, in the chosen order', async () => {
+      await queryDatabase(
+        pages.server.databaseUrl,
+        `insert into organisation_activity
+         (ended_at, process_id, organisation_id, requests, records, interactions, bytes, rejections, limits_hit)
+       select now(), gen_random_uuid(), organisation_id, requests, records, 30, 4000, 5, 6
+       from organisations join (values ('campus-1', 90000, 10), ('campus-2', 80000, 20)) as sent (slug, requests, records)
+         using (slug)`,
+      );
+      const page = await pages.signedIn();
+      await heading(page, 'Now').waitFor();
+      const first = page.locator('tbody tr').first();
+      await first.getByText('campus-1').waitFor();
+      await first.getByText('90,000').waitFor();
+      await page.getByLabel('Order by').selectOption('Records');
+      await page.getByLabel('In the last').selectOption('15 minutes');
+      await expect.poll(() => page.url()).toBe(pages.at('?by=records&minutes=15'));
+      await first.getByText('campus-2').waitFor();
+      await page.getByRole('link', { name: 'Uni 2', exact: true }).click();
+      await heading(page, 'Uni 2').waitFor();
+      await page.getByText('80,000').waitFor();
+    });
+
+    it('lists the keys that expire soon or were never used', async () => {
+      const inDays = (days: number) => new Date(Date.now() + days * 86_400_000).toISOString();
+      const till = { organisation: 'acme', label: 'till', expires_at: inDays(30) };
+      await pages.server.admin.post('/admin/v1/keys', till);
+      const page = await pages.signedIn('keys');
+      await page.getByLabel('Organisation (slug)').fill('acme');
+      await page.getByLabel('Organisation (slug)').press('Enter');
+      await rowOf(page, 'nightly export').waitFor();
+      await page.getByLabel('Expires before').fill(inDays(60).slice(0, 16));
+      await rowOf(page, 'nightly export').waitFor({ state: 'detached' });
+      await page.getByLabel('Never used').check();
+      await rowOf(page, 'till').waitFor();
+      await page.getByLabel('Expires before').fill(inDays(2).slice(0, 16));
+      await page.getByText('No active key matches these filters.').waitFor();
+      expect(page.url()).toContain('/console/keys?organisation=acme&expires_before=');
+      await page.getByRole('link', { name: 'Show all keys' }).click();
+      await rowOf(page, 'globex').waitFor();
+    });
+
+    it('shows what the processes do', async () => {
+      const page = await pages.signedIn('service');
+      await page.getByText('The database is a single PostgreSQL server').waitFor();
+      await rowOf(page, 'changes').waitFor();
+      await expect.poll(() => rowOf(page, 'Running').count(), { timeout: 90_000 }).toBe(1);
+      await queryDatabase(
+        pages.server.databaseUrl,
+        `insert into processes values (gen_random_uuid(), 'gone.example', '0.1.0', now() - interval '1 day',
+         now() - interval '3 minutes', false)`,
+      );
+      await rowOf(page, 'gone.example').getByText('Not reporting').waitFor();
+    });
+
+    it('shows every act in the audit log', async () => {
+      const page = await pages.signedIn('organisations/globex/audit');
+      for (const act of [
+        'organisation.create',
+        'organisation.limit',
+        'organisation.suspend',
+        'organisation.resume',
+        'key.issue',
+        'key.rotate',
+        'key.revoke',
+      ])
+        await rowOf(page, act).getByText('token:operator').waitFor();
+      await page.goto(pages.at('audit?organisation=acme'));
+      await rowOf(page, 'nightly export').getByText('key.issue').waitFor();
+      expect(await page.getByRole('row').filter({ hasText: 'globex' }).count()).toBe(0);
+    });
+
+    it('complains of nothing, ran nothing that was stored, and has no secret in any address', () => {
+      expect(pages.complaints).toEqual([]);
+      expect(pages.addresses.length).toBeGreaterThan(100);
+      expect(secrets.length).toBeGreaterThan(5);
+      expect(pages.addresses.filter((address) => secrets.some((secret) => address.includes(secret)))).toEqual(
+        [],
+      );
+    });
+  },
+);

@@ -1,0 +1,99 @@
+// @module-tag full
+
+import { existsSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Browser, CDPSession } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type Api, apiOf } from '../support/api.ts';
+import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
+import { chromiumPath, launchChromium, signInAt } from '../support/console-browser.ts';
+import { many, newShop } from '../support/new-records.ts';
+
+/**
+ * The live view of interactions keeps the newest 500, so the memory of a page that stays open does not grow. Looks for a minute, or
+ * for as many seconds as LIVE_SECONDS says.
+ */
+
+const seconds = Number(process.env.LIVE_SECONDS ?? 60);
+const everySeconds = seconds / 20;
+/** By then the view is full and the scripts are compiled. */
+const warmSeconds = Math.max(20, seconds / 5);
+const perSecond = 50;
+const growthMax = 1.1;
+const timeout = (seconds + 120) * 1_000;
+
+const isHere = existsSync(chromiumPath);
+describe.skipIf(!isHere)('the live view of the console (needs Debian’s chromium)', { timeout }, () => {
+  let server: BuiltServer;
+  let browser: Browser;
+  let key: string;
+  let api: Api;
+  const shop = newShop();
+
+  beforeAll(async () => {
+    server = await startBuiltServer();
+    key = await server.createKey('live');
+    api = apiOf(server.url, key);
+    await api.upload('shops', [shop]);
+    browser = await launchChromium();
+  }, timeout);
+  afterAll(async () => {
+    await browser?.close();
+    await server?.stop();
+  });
+
+  /** Sends interactions until it is told to stop; returns how many were stored. */
+  async function send(signal: AbortSignal): Promise<number> {
+    const beganMs = performance.now();
+    let sent = 0;
+    while (!signal.aborted) {
+      const due = Math.floor(((performance.now() - beganMs) / 1_000) * perSecond) - sent;
+      const answers = await Promise.all(
+        many(due, () =>
+          api.post('/user-interactions', {
+            interaction_type: 'PAGE_VIEW',
+            item_type: 'SHOP',
+            item_id: shop.shop_id,
+            event_timestamp: Math.floor(Date.now() / 1_000),
+          }),
+        ),
+      );
+      expect(answers.every(({ status }) => status < 300)).toBe(true);
+      sent += due;
+      await sleep(100);
+    }
+    return sent;
+  }
+
+  async function heapBytes(cdp: CDPSession): Promise<number> {
+    await cdp.send('HeapProfiler.collectGarbage');
+    return (await cdp.send('Runtime.getHeapUsage')).usedSize;
+  }
+
+  it('takes no more memory the longer it is open', async () => {
+    const page = await (await browser.newContext()).newPage();
+    await signInAt(page, `${server.url}/console/interactions?live=on`, key, 'Interactions');
+    const cdp = await page.context().newCDPSession(page);
+    await cdp.send('HeapProfiler.enable');
+    const stop = new AbortController();
+    const sending = send(stop.signal);
+    const measured: { second: number; bytes: number }[] = [];
+    const beganMs = performance.now();
+    for (let second = 0; second < seconds; ) {
+      await sleep(everySeconds * 1_000);
+      second = (performance.now() - beganMs) / 1_000;
+      measured.push({ second, bytes: await heapBytes(cdp) });
+    }
+    stop.abort();
+    const sent = await sending;
+    const megabytes = measured.map(
+      ({ second, bytes }) => `${second.toFixed(0)} s ${(bytes / 1e6).toFixed(1)} MB`,
+    );
+    console.log(`${sent} interactions; ${megabytes.join(', ')}`);
+    expect(sent).toBeGreaterThan(seconds * perSecond * 0.8);
+    await page.getByText('500 interactions').waitFor();
+    const warm = measured.find(({ second }) => second >= warmSeconds);
+    const [first, last] = [warm?.bytes ?? 0, measured.at(-1)?.bytes ?? Number.POSITIVE_INFINITY];
+    expect(last / first).toBeLessThan(growthMax);
+  });
+});

@@ -1,0 +1,71 @@
+import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
+import { onTestFinished } from 'vitest';
+import { type AdminServer, adminToken, startAdminServer } from './admin-server.ts';
+import { launchChromium } from './console-browser.ts';
+
+/** The operator's console in Debian's Chromium, and what went through it. */
+export class OperatorPages {
+  readonly server: AdminServer;
+  readonly browser: Browser;
+  /** What pages reported as errors. */
+  readonly complaints: string[] = [];
+  /** Every address that a page showed or asked for. */
+  readonly addresses: string[] = [];
+
+  static async start(): Promise<OperatorPages> {
+    const server = await startAdminServer();
+    return new OperatorPages(server, await launchChromium());
+  }
+
+  private constructor(server: AdminServer, browser: Browser) {
+    this.server = server;
+    this.browser = browser;
+  }
+
+  async stop(): Promise<void> {
+    await this.browser.close();
+    await this.server.stop();
+  }
+
+  /** The address of a screen. */
+  at(path = ''): string {
+    return `${this.server.adminUrl}/console/${path}`;
+  }
+
+  /** An empty page, until the test ends. */
+  async open(options: BrowserContextOptions = {}): Promise<Page> {
+    const viewport = { width: 1280, height: 900 };
+    const context = await this.browser.newContext({ viewport, reducedMotion: 'reduce', ...options });
+    onTestFinished(() => context.close());
+    context.setDefaultTimeout(30_000);
+    const page = await context.newPage();
+    page.on('request', (request) => this.addresses.push(request.url()));
+    page.on('framenavigated', (frame) => this.addresses.push(frame.url()));
+    page.on('pageerror', (error) => this.complaints.push(error.message));
+    page.on('console', (message) => {
+      // A browser reports every answer that is an error, as before somebody has signed in.
+      if (message.type() === 'error' && !message.text().includes('status of 401'))
+        this.complaints.push(message.text());
+    });
+    return page;
+  }
+
+  /** A screen, signed in. */
+  async signedIn(path = '', token = adminToken, options: BrowserContextOptions = {}): Promise<Page> {
+    const page = await this.open(options);
+    await page.goto(this.at(path));
+    await signInWith(page, token);
+    await page.locator('#main h1').waitFor();
+    return page;
+  }
+}
+
+export async function signInWith(page: Page, token = adminToken): Promise<void> {
+  await page.getByLabel('Admin token').fill(token);
+  await page.getByRole('button', { name: 'Sign in' }).click();
+}
+
+export const heading = (page: Page, name: string) => page.getByRole('heading', { level: 1, name });
+export const press = (page: Page, name: string | RegExp) =>
+  page.getByRole('button', { name }).first().click();
+export const rowOf = (page: Page, text: string) => page.getByRole('row').filter({ hasText: text }).first();
