@@ -108,7 +108,7 @@ async function stop(server: ChildProcess): Promise<void> {
 it('the package has the program, the migrations, the documents with what they refer to, and nothing else', async () => {
   const others = files.filter(
     (file) =>
-      !/^(dist\/.+\.(js|cdx\.json)|dist\/reference\/(admin|public|scalar)\.(html|js|json|LICENSE)(\.br|\.gz)?|dist\/console\/(index\.html|assets\/[\w-]+\.(js|css|svg))(\.br|\.gz)?|dist\/console\/licenses\.json|migrations\/\w[\w-]+\.sql|(admin-)?openapi\.json|package\.json|npm-shrinkwrap\.json|docs\/([\w-]+\.(md|svg)|pictures\/[\w-]+\.png)|deploy\/.+|(README|CHANGELOG|SECURITY)\.md|LICENSE)$/.test(
+      !/^(dist\/.+\.(js|cdx\.json)|dist\/reference\/(admin|public|scalar)\.(html|js|json|LICENSE)(\.br|\.gz)?|dist\/console\/((index|operator)\.html|assets\/[\w-]+\.(js|css|svg))(\.br|\.gz)?|dist\/console\/licenses\.json|migrations\/\w[\w-]+\.sql|(admin-)?openapi\.json|package\.json|npm-shrinkwrap\.json|docs\/([\w-]+\.(md|svg)|pictures\/[\w-]+\.png)|deploy\/.+|(README|CHANGELOG|SECURITY)\.md|LICENSE)$/.test(
         file,
       ),
   );
