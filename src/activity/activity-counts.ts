@@ -1,4 +1,4 @@
-// activity/: what processes and organisations do, told every minute, for the operator.
+// activity/: what processes and organisations do, reported once a minute for the operator.
 
 import { limits } from '../limits.ts';
 

@@ -11,7 +11,7 @@ export interface BusyOrganisation extends Activity {
   readonly name: string | null;
 }
 
-/** The organisations that caused most, as the processes told at the end of each of the last minutes. */
+/** The busiest organisations of the last minutes, added up over all processes. */
 export async function busiestOrganisations(
   pool: Pool,
   { by, minutes, count }: { by: Measure; minutes: number; count: number },

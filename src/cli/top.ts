@@ -6,7 +6,6 @@ import { commandError } from './arguments/help.ts';
 import { headerOf } from './arguments/operator.ts';
 import { withPool } from './database/with-pool.ts';
 
-/** Shows which organisations caused most in the last minutes. */
 export async function run(args: string[]): Promise<void> {
   const { values } = parseArgs({
     args,

@@ -1,9 +1,10 @@
 // @module-tag full
 
-import { type Browser, chromium } from 'playwright-core';
+import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, describe, it } from 'vitest';
 import { type AdminServer, adminToken, patch, startAdminServer } from '../support/admin-server.ts';
 import { apiOf } from '../support/api.ts';
+import { launchChromium } from '../support/console-browser.ts';
 import { many, newShop, newTransaction } from '../support/new-records.ts';
 import { queryDatabase } from '../support/query-database.ts';
 import { takePicture } from '../support/take-picture.ts';
@@ -35,7 +36,7 @@ describe.skipIf(!process.env.PICTURES)(
     beforeAll(async () => {
       server = await startAdminServer();
       await fill(server);
-      browser = await chromium.launch({ executablePath: '/usr/bin/chromium', args: ['--no-sandbox'] });
+      browser = await launchChromium();
     }, timeout);
     afterAll(async () => {
       await browser?.close();

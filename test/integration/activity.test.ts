@@ -29,7 +29,7 @@ const reportOf = (isLeader: boolean, counts = new ActivityCounts()) =>
 const top = (by: 'requests' | 'records' | 'interactions' | 'rejections') =>
   busiestOrganisations(test.pool, { by, minutes: 5, count: 10 });
 
-it('names the organisations that cause most, summed over processes and minutes', async () => {
+it('adds up the busiest organisations over processes and minutes', async () => {
   const [small, large] = [await test.organisation('small'), await test.organisation('large')];
   const post = (key: string, url: string, payload: object) =>
     test.app.inject({ method: 'POST', url, headers: { authorization: `Bearer ${key}` }, payload });

@@ -46,7 +46,7 @@ describe.skipIf(!isHere)('an operator with a lot to see (needs Debian’s chromi
     await server?.stop();
   });
 
-  /** Two keys and three entries of the audit log for each; an hour in which ten processes told of 300 organisations each. */
+  /** Two keys and three entries of the audit log for each; an hour in which ten processes reported 300 organisations each. */
   async function fill(): Promise<void> {
     const statements = [
       `insert into organisations (organisation_id, slug, name)

@@ -201,8 +201,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Find out who causes what
-         * @description Returns the organisations that caused most in the last minutes, the largest first. Each process writes down the 50 busiest by each measure once a minute, so the last minute may be missing.
+         * List the busiest organisations
+         * @description Returns the busiest organisations of the last minutes, the busiest first. Each process records its 50 busiest by each measure once a minute, so the last minute may be missing.
          */
         get: operations["list-busiest-organisations"];
         put?: never;

@@ -12,7 +12,7 @@ Commands
   keys            issue, list, rotate and revoke API keys
   tokens          issue, list and revoke tokens of the admin API
   console         make a link that signs somebody in to the console
-  top             show which organisations cause most
+  top             show the busiest organisations
   audit           show who did what to organisations, keys and tokens
   erasures        write the ledger of erased people, for a restore
   plan            estimate the processes, machines and disks for a load
@@ -106,8 +106,8 @@ the key that the command names.
   intake-server console link --organisation acme --read-only --expires 1h`,
   top: `intake-server top [--by <measure>] [--minutes <n>] [--limit <n>] [--json]
 
-Shows which organisations caused most in the last minutes: by requests, which is the default, records, interactions, bytes, rejections
-or limits_hit, the requests that were refused because of a limit. Every process writes its busiest down once a minute.
+Shows the busiest organisations of the last minutes: by requests, which is the default, records, interactions, bytes, rejections or
+limits_hit, the requests that were refused because of a limit. Each process records its busiest organisations once a minute.
 
   intake-server top
   intake-server top --by bytes --minutes 60`,

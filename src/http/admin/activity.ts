@@ -12,9 +12,9 @@ const top: Operation<AdminParts> = {
   method: 'GET',
   path: '/admin/v1/top',
   tag,
-  summary: 'Find out who causes what',
+  summary: 'List the busiest organisations',
   description:
-    'Returns the organisations that caused most in the last minutes, the largest first. Each process writes down the ' +
+    'Returns the busiest organisations of the last minutes, the busiest first. Each process records its ' +
     `${limits.busiestOrganisationsMax} busiest by each measure once a minute, so the last minute may be missing.`,
   permission: null,
   query: {

@@ -18,7 +18,7 @@ interface KeyListProps {
   readonly filter: KeyFilter;
   /** Whether the keys belong to several organisations. */
   readonly ofAll: boolean;
-  /** Shown if there are none. */
+  /** Shown in place of an empty list. */
   readonly empty: ReactNode;
 }
 
