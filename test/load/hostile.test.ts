@@ -243,8 +243,12 @@ it('summaries and replays of a great many rejections', { timeout: 400_000 }, asy
 it('pages that nobody reads', { timeout: 400_000 }, async () => {
   const { databaseUrl: DATABASE_URL } = server;
   await server.stop();
-  // With room to spare, V8 leaves garbage where it is. With little, growth is what is held.
-  server = await startBuiltServer({ DATABASE_URL, NODE_OPTIONS: '--max-old-space-size=192' });
+  // With room to spare, V8 leaves garbage where it is. With little, growth is what is held: 48 MiB of 800 for one organisation.
+  server = await startBuiltServer({
+    DATABASE_URL,
+    NODE_OPTIONS: '--max-old-space-size=256',
+    BYTES_IN_FLIGHT_MAX: String(64 * 2 ** 20),
+  });
   // Of the records that failed above a page has 4 MB.
   const first = await exchange(`${server.url}/v1/rejections?code=wrong_type&limit=1000`, {
     agent,
@@ -263,6 +267,6 @@ it('pages that nobody reads', { timeout: 400_000 }, async () => {
   });
   const growthMb = residentMegabytes(server.process.pid, 'VmHWM') - before;
   console.log(`200 unread pages take ${growthMb.toFixed(0)} MB`);
-  // What an organisation may have in flight, and what it takes to make a few pages.
-  expect(growthMb).toBeLessThan(400);
+  // What an organisation may have in flight, what it takes to make a few pages, and some garbage.
+  expect(growthMb).toBeLessThan(500);
 });

@@ -10,11 +10,11 @@ import { chromiumPath, launchChromium, signInAt } from '../support/console-brows
 import { many, newShop } from '../support/new-records.ts';
 
 /**
- * The live view of interactions keeps the newest 500, so the memory of a page that stays open does not grow. Looks for a minute, or
- * for as many seconds as LIVE_SECONDS says.
+ * The live view of interactions keeps the newest 500, so the memory of a page that stays open does not grow. Looks for
+ * half a minute, or for as many seconds as LIVE_SECONDS says.
  */
 
-const seconds = Number(process.env.LIVE_SECONDS ?? 60);
+const seconds = Number(process.env.LIVE_SECONDS ?? 30);
 const everySeconds = seconds / 20;
 /** By then the view is full and the scripts are compiled. */
 const warmSeconds = Math.max(20, seconds / 5);
