@@ -153,11 +153,12 @@ it.concurrent('a key of the same or another kind that does not belong to the cer
 
 it.concurrent('files that are no pair, or none, change nothing until there is a pair again', () =>
   inScene(second, async ({ certFile, keyFile, install, shown, untilShown }) => {
-    // What spoils the pair comes first: at no moment is there another whole one.
+    // What spoils the pair comes first: at no moment is there another whole one, not even for a reader that reads one file
+    // before and the other after.
     const spoils = [
       () => {
         writeFileSync(certFile, first.pem.subarray(0, first.pem.length / 2));
-        put(third.keyFile, keyFile);
+        put(first.keyFile, keyFile);
       },
       () => {
         writeFileSync(keyFile, '');
@@ -165,7 +166,7 @@ it.concurrent('files that are no pair, or none, change nothing until there is a 
       },
       () => {
         rmSync(certFile);
-        put(third.keyFile, keyFile);
+        put(first.keyFile, keyFile);
       },
     ];
     for (const spoil of spoils) {
