@@ -14,9 +14,13 @@ export async function checkPython(scratch: string, args: readonly string[]): Pro
     ['openapi.json', 'public_client'],
     ['admin-openapi.json', 'admin_client'],
   ] as const) {
-    const options = ['--meta', 'none', '--fail-on-warning', '--output-path', join(folder, client)];
+    const options = ['--meta', 'none', '--fail-on-warning', '--config', here('python/config.yaml')];
     const generator = join(bin, 'openapi-python-client');
-    await run(generator, ['generate', '--path', here(`../${description}`), ...options], { env });
+    await run(
+      generator,
+      ['generate', '--path', here(`../${description}`), '--output-path', join(folder, client), ...options],
+      { env },
+    );
   }
   copyFileSync(here('python/client.py'), join(folder, 'client.py'));
   await run(join(bin, 'python'), [join(folder, 'client.py'), ...args], { env });

@@ -14,11 +14,11 @@ export async function installSchemathesis(): Promise<string> {
 }
 
 /** The settings in schemathesis.toml, and where to take ids of what is there. */
-export function writeSettings({ folder }: Target, { keys, ids, ownIds }: Seed): string {
-  const dictionaries = Object.entries(ids).map(
+export function writeSettings({ folder }: Target, { keys, ids, ownIds, slugs }: Seed): string {
+  const dictionaries = Object.entries({ ...ids, slug: slugs }).map(
     ([field, values]) => `[dictionaries.${field}]\nvalues = ${JSON.stringify(values)}\n`,
   );
-  const named = Object.keys(ids).map((field) => bind(field, field));
+  const named = [...Object.keys(ids), 'slug'].map((field) => bind(field, field));
   // Not a record's own id: thousands of records with the same one in a request are slow, and tell nothing new.
   const uploads = Object.entries(ownIds).map(([operationId, ownId]) => {
     const references = Object.keys(ids).filter((field) => field !== ownId);

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { adminToken, type Target } from './target.ts';
 
 /** What Schemathesis cannot make up by itself. */
@@ -9,6 +10,8 @@ export interface Seed {
   readonly ids: Ids;
   /** For each upload the field with the record's own id. */
   readonly ownIds: Readonly<Record<string, string>>;
+  /** Of organisations for the admin API to act on, one of them deleted. */
+  readonly slugs: readonly string[];
 }
 
 type Ids = Record<string, string[]>;
@@ -34,8 +37,12 @@ interface Example {
 
 /** A record of every type has this id, so that it is found whatever refers to it. */
 const sharedId = '00000000-0000-4000-8000-000000000000';
+const collectingMs = 60_000;
 
-/** Two organisations with a key each; for the first, records and a rejection of every type, and an interaction. */
+/**
+ * Two organisations with a key each; for the first, records and a rejection of every type, an interaction, and what was collected
+ * about a customer. A third organisation is deleted.
+ */
 export async function seed(target: Target): Promise<Seed> {
   const keys = { acme: await createKey(target, 'acme'), other: await createKey(target, 'other') };
   const examples = await examplesOf(target.url);
@@ -47,17 +54,38 @@ export async function seed(target: Target): Promise<Seed> {
     await send(url, keys.acme, { records: [{ ...record, [ownId]: sharedId }, rejected] });
   }
   for (const field of Object.keys(ids)) ids[field]?.push(sharedId);
+  ids.access_request_id = [...(ids.access_request_id ?? []), await collect(target.url, keys.acme)];
+  await createKey(target, 'deleted');
+  await send(`${target.adminUrl}/admin/v1/organisations/deleted`, adminToken, {}, 'DELETE');
   const ownIds = uploads.map(({ operationId, record }) => [operationId, ownIdOf(record)]);
-  return { keys, ids, ownIds: Object.fromEntries(ownIds) };
+  return { keys, ids, ownIds: Object.fromEntries(ownIds), slugs: [...Object.keys(keys), 'deleted'] };
 }
 
 async function createKey({ adminUrl }: Target, organisation: string): Promise<string> {
   const organisations = `${adminUrl}/admin/v1/organisations`;
   await send(organisations, adminToken, { slug: organisation });
   await send(`${organisations}/${organisation}`, adminToken, { recommendations_report: true }, 'PATCH');
-  const permissions = ['data:write', 'data:read', 'interactions:write', 'interactions:read', 'data:erase'];
+  const permissions = [
+    'data:write',
+    'data:read',
+    'interactions:write',
+    'interactions:read',
+    'data:erase',
+    'data:access',
+  ];
   const { body } = await send(`${adminUrl}/admin/v1/keys`, adminToken, { organisation, permissions });
   return body.key as string;
+}
+
+/** Requests what is stored about a customer, and waits until it can be downloaded. */
+async function collect(url: string, key: string): Promise<string> {
+  const path = `${url}/v1/access-requests`;
+  const { body } = await send(path, key, { customer_ids: [sharedId] });
+  for (const until = Date.now() + collectingMs; Date.now() < until; await sleep(100)) {
+    const answer = await send(`${path}/${body.access_request_id}`, key, undefined, 'GET');
+    if (answer.body.state === 'done') return body.access_request_id as string;
+  }
+  throw new Error('what is stored about a customer was not collected');
 }
 
 async function examplesOf(url: string): Promise<Example[]> {
@@ -102,10 +130,10 @@ function collectIds(ids: Ids, named: Body): void {
 async function send(
   url: string,
   secret: string,
-  body: Body,
+  body: Body | undefined,
   method = 'POST',
 ): Promise<{ status: number; body: Body }> {
-  const headers = { authorization: `Bearer ${secret}`, 'content-type': 'application/json' };
-  const answer = await fetch(url, { method, headers, body: JSON.stringify(body) });
+  const headers = { authorization: `Bearer ${secret}`, ...(body && { 'content-type': 'application/json' }) };
+  const answer = await fetch(url, { method, headers, ...(body && { body: JSON.stringify(body) }) });
   return { status: answer.status, body: (await answer.json()) as Body };
 }

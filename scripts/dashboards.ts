@@ -170,6 +170,15 @@ const tenants: Dashboard = {
           queries: { 'max(intake_rejections_open)': 'open' },
         },
         {
+          title: 'Organisations that have used most of a quota',
+          help: 'IntakeQuotaUsedUp fires for those that may store nothing more. organisations list says which.',
+          unit: 'short',
+          queries: {
+            'max(intake_quotas_nearly_used)': '80 % or more',
+            'max(intake_quotas_used_up)': 'all of it',
+          },
+        },
+        {
           title: 'Keys asked for, a second',
           help: 'Many looked up: clients with wrong keys, or a cache that was emptied.',
           unit: 'reqps',

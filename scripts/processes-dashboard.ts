@@ -69,7 +69,8 @@ const alerts: Panel = {
   help: 'docs/runbook.md has a section for each.',
   unit: 'short',
   queries: {
-    [`max by (alertname, part, chore, code) (${firing})`]: '{{alertname}} {{part}}{{chore}}{{code}}',
+    [`max by (alertname, part, chore, code, work) (${firing})`]:
+      '{{alertname}} {{part}}{{chore}}{{code}}{{work}}',
   },
   width: 24,
   bars: true,
@@ -216,6 +217,24 @@ const details: readonly Section[] = [
           '(min(intake_certificate_expiry_timestamp_seconds) - time()) / 86400': 'TLS certificate',
         },
         width: 8,
+      },
+    ],
+  },
+  {
+    title: 'Erasure, access, retention and removal',
+    isClosed: true,
+    panels: [
+      {
+        title: 'Waiting or under way',
+        help: 'Erasures, access requests, organisations with expired data, and deleted ones that can no longer be restored.',
+        unit: 'short',
+        queries: { 'max by (work) (intake_work_waiting)': '{{work}}' },
+      },
+      {
+        title: 'Longest wait',
+        help: 'Since it was requested or became due; of a removal since its last step. IntakeWorkLate fires above a day.',
+        unit: 's',
+        queries: { 'max by (work) (intake_work_oldest_seconds)': '{{work}}' },
       },
     ],
   },

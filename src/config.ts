@@ -114,6 +114,20 @@ export function readDatabaseConfig(): DatabaseConfig {
   return config;
 }
 
+/** The settings of a command that reads or stores records, and finds the organisation and logs it as the operator. */
+export interface MoveConfig extends DatabaseConfig {
+  readonly adminDatabaseUrl: string;
+  readonly erasureKeys: readonly string[];
+}
+
+export function readMoveConfig(): MoveConfig {
+  const problems: string[] = [];
+  const adminDatabaseUrl = readDatabaseUrl('ADMIN_DATABASE_URL', process.env, problems, []);
+  const erasureKeys = readErasureKeys(process.env.ERASURE_KEYS, problems);
+  if (problems.length > 0) throw new ConfigError(problems);
+  return { ...readDatabaseConfig(), adminDatabaseUrl, erasureKeys };
+}
+
 /** The value of one setting for a command that only shows it; a wrong value, which serve refuses, is the default. */
 export function readSetting(setting: Setting<WholeNumber>): number {
   return readWholeNumber(process.env, setting, []);

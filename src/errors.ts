@@ -108,6 +108,16 @@ const onPublicApi = {
     'The organisation is suspended, and its keys can neither read nor write',
     'ask the operator of the service',
   ],
+  organisation_deleted: [
+    410,
+    'The organisation was deleted, and its keys can neither read nor write',
+    'ask the operator of the service, who can restore it for some time',
+  ],
+  quota_exceeded: [
+    403,
+    'The organisation has stored as much as it may',
+    'ask the operator of the service for a larger quota, or to keep interactions for fewer days; until then the same request fails again',
+  ],
   unknown_type: [404, 'There is no such record type', 'use one of those that the API reference lists'],
   record_not_found: [404, 'There is no record of this type with this id', 'check the id and the type'],
   receipt_not_found: [
@@ -121,6 +131,22 @@ const onPublicApi = {
     409,
     'The erasure is still being carried out',
     'wait until its state is swept, and send the request again',
+  ],
+  access_request_not_found: [404, 'There is no access request with this id', 'check the id'],
+  access_request_expired: [
+    404,
+    'The records of this access request were deleted, as they are after 7 days',
+    'request them again',
+  ],
+  access_request_not_done: [
+    409,
+    'The records of this access request are still being collected',
+    'wait until its state is done, and send the request again',
+  ],
+  too_many_access_requests: [
+    409,
+    'The organisation has too many access requests that are not done, or too many of their records are kept',
+    'wait until some are done or have expired',
   ],
   report_off: [
     409,
@@ -159,6 +185,16 @@ const onAdminApi = {
   organisation_not_found: [404, 'There is no organisation with this slug', 'check the slug'],
   key_not_found: [404, 'There is no key with this id in use', 'check the id'],
   slug_taken: [409, 'There is an organisation with this slug already', 'choose another'],
+  organisation_is_deleted: [
+    409,
+    'The organisation is deleted, and can only be restored',
+    'restore it first: intake-server organisations restore <slug>',
+  ],
+  removal_begun: [
+    409,
+    'The removal of the organisation has begun, so it can no longer be restored',
+    'create it again when it is gone from the list',
+  ],
 } as const satisfies Record<string, Row>;
 
 /** Not part of an API: only the console's own pages see these. */

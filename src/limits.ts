@@ -132,12 +132,12 @@ export const limits = {
   settleRejectionsMs: 5_000,
   batchesPerSettling: 50,
   rejectionKindsPerBatchMax: 50,
-  /** How many ids an erasure may have, and how large its body may be: each id has at most 255 characters of 4 bytes. */
+  /** How many ids an erasure or an access request may have, and how large its body may be: each id has at most 255 characters of 4 bytes. */
   erasureIdsMax: 5_000,
   erasureBodyBytesMax: 6 * 1024 * 1024,
   erasuresPerPageMax: 1_000,
   erasuresPerPageDefault: 100,
-  /** How often erasures go on, how long at most, and how much at once. */
+  /** How often erasures and access requests go on, how long at most, and how much at once. */
   erasureIntervalMs: 1_000,
   erasureMs: 10_000,
   /** In a cluster, single interactions may be stored by a version of the suppressions that was read so long ago. */
@@ -363,7 +363,6 @@ export const limits = {
   activityIntervalMs: 60_000,
   /** Of more organisations than that in a minute, a process counts only the first. */
   activeOrganisationsMax: 100_000,
-  /** By each measure. */
   busiestOrganisationsMax: 50,
   busiestDefault: 20,
   busiestMinutesMax: 60,
@@ -373,7 +372,7 @@ export const limits = {
 
   // Maintenance
 
-  /** One for each long chore and one for the others, so none waits for another's statement. */
+  /** One for each loop of maintenance, so none waits for another's statement. */
   choreConnectionsMax: 5,
   /** Separate, so the leader renews its lease however slow its chores are. */
   leaseConnectionsMax: 1,
@@ -386,6 +385,7 @@ export const limits = {
   leaseRenewMs: 5_000,
   rollUpIntervalMs: 10_000,
   purgeRowsMax: 5_000,
+  deletedOrganisationsKeptDays: 30,
 
   // A cluster
 

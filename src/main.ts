@@ -1,6 +1,7 @@
 #!/usr/bin/env node
 import { help, unknownCommand } from './cli/arguments/help.ts';
 import { ConfigError, version } from './config.ts';
+import { RequestError } from './errors.ts';
 import { MigrationRefused } from './postgres/schema/migration-checksums.ts';
 
 /** Each command is a file of its own, loaded only when needed. */
@@ -44,7 +45,8 @@ function showHelp(topic?: string): void {
 function explain(error: unknown): string {
   if (error instanceof ConfigError) return error.message;
   const { code, message = '' } = error as { code?: string; message?: string };
-  if (error instanceof MigrationRefused || code === 'INTAKE_COMMAND') return `intake-server: ${message}`;
+  if (error instanceof MigrationRefused || error instanceof RequestError || code === 'INTAKE_COMMAND')
+    return `intake-server: ${message}`;
   // The first sentence of Node's message says what is wrong with the options.
   if (code?.startsWith('ERR_PARSE_ARGS'))
     return `intake-server: ${message.split('. ')[0]}; intake-server ${name} --help shows what it takes`;

@@ -166,6 +166,11 @@ export const settings = {
     wholeNumber(limits.changesKeptDays, 2, 365),
     'days that the change log is kept: for so long a reader of the feed can stay away. Dropped by the day',
   ],
+  deletedOrganisationsKeptDays: [
+    'DELETED_ORGANISATIONS_KEPT_DAYS',
+    wholeNumber(limits.deletedOrganisationsKeptDays, 1, 3_650),
+    'days for which a [deleted organisation](operating.md#delete-an-organisation) can be restored. Then it is removed',
+  ],
   apiReference: [
     'API_REFERENCE',
     oneOf('on', ['on', 'off']),

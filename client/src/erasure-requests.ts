@@ -7,12 +7,14 @@ export type Erasure = components['schemas']['Erasure'];
 /** An erasure that was just requested, and which of its customers are not stored. Their ids are refused all the same. */
 export type RequestedErasure = Erasure & { readonly unknown_customer_ids: readonly string[] };
 
-/** The people to erase: any number of ids. */
+export type AccessRequest = components['schemas']['AccessRequest'];
+
+/** The people to erase, any number of ids, or to give access to. */
 export interface People {
   /** Ids of customers, as in `customer_id` and `student_id`. */
-  readonly customerIds?: readonly string[];
+  readonly customerIds?: readonly string[] | undefined;
   /** Ids that interactions alone have in `user_id`. */
-  readonly userIds?: readonly string[];
+  readonly userIds?: readonly string[] | undefined;
   /** Whether their transactions and interactions stay without them, or go too. Default: `anonymise`. */
   readonly mode?: Erasure['mode'];
 }
@@ -34,10 +36,10 @@ export function isUserId(id: unknown): boolean {
 }
 
 /** The bodies of the requests. All ids are checked first, so that no list is erased in part because one of them is wrong. */
-export function erasureBodies({ customerIds, userIds, mode }: People): ErasureBody[] {
+export function erasureBodies({ customerIds, userIds, mode }: People, method = 'erase'): ErasureBody[] {
   // A misspelt member must not look like a list of nobody.
   if (customerIds === undefined && userIds === undefined)
-    throw new TypeError('erase needs customerIds or userIds');
+    throw new TypeError(`${method} needs customerIds or userIds`);
   const customers = checked('customerIds', customerIds, isCustomerId, 'is not a UUID');
   const lengths = `is not a text of 1 to ${limits.userIdCharactersMax} characters`;
   const users = checked('userIds', userIds, isUserId, lengths);
@@ -53,6 +55,13 @@ export function erasureBodies({ customerIds, userIds, mode }: People): ErasureBo
       ...(mode !== undefined && { mode }),
     };
   });
+}
+
+/** The body of an access request. */
+export function accessBody(people: Pick<People, 'customerIds' | 'userIds'>): ErasureBody {
+  const [body, ...others] = erasureBodies(people, 'request');
+  if (body && others.length === 0) return body;
+  throw new TypeError(`an access request takes 1 to ${limits.idsPerErasureMax} ids`);
 }
 
 /** Each id once. An error names no id, because it may end up in a log. */
@@ -71,6 +80,16 @@ function checked(
 export function isErasure({ erasure_id, state, rows }: Record<string, unknown>): boolean {
   const hasCounts = isObject(rows) && Object.values(rows).every(Number.isSafeInteger);
   return typeof erasure_id === 'string' && typeof state === 'string' && hasCounts;
+}
+
+export function isAccessRequest({ access_request_id, state, records }: Record<string, unknown>): boolean {
+  const hasCounts = isObject(records) && Object.values(records).every(Number.isSafeInteger);
+  return typeof access_request_id === 'string' && typeof state === 'string' && hasCounts;
+}
+
+export function accessRequest(answer: Record<string, unknown>): AccessRequest {
+  if (isAccessRequest(answer)) return answer as unknown as AccessRequest;
+  throw unexpected('The access request was answered with something else');
 }
 
 export function requestedErasure(answer: Record<string, unknown>): RequestedErasure {

@@ -59,6 +59,8 @@ const refusals: ReadonlySet<ErrorCode> = new Set([
   'missing_permission',
   'origin_not_allowed',
   'organisation_suspended',
+  'organisation_deleted',
+  'quota_exceeded',
   'https_required',
   'too_many_failed_keys',
 ]);

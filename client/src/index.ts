@@ -1,5 +1,5 @@
 export type { IntakeOptions } from './connection.ts';
-export type { Erasure, People, RequestedErasure } from './erasure-requests.ts';
+export type { AccessRequest, Erasure, People, RequestedErasure } from './erasure-requests.ts';
 export { type ErrorCode, IntakeError } from './errors.ts';
 export {
   type RecordOf,
@@ -9,6 +9,7 @@ export {
   type UploadType,
 } from './generated/resources.ts';
 export {
+  type AccessRequestFilters,
   type ErasureFilters,
   Intake,
   type InteractionFilters,
@@ -19,6 +20,7 @@ export {
 } from './intake.ts';
 export type { Interaction, NewInteraction, RecordedInteraction } from './interactions/interaction-batch.ts';
 export type { ChangeEvent, ChangesOptions } from './reading/read-changes.ts';
+export type { CollectedRecord } from './reading/read-collected.ts';
 export type { Counts, RecordProblem, Warning } from './uploading/send-cuts.ts';
 export type {
   FailedRecord,

@@ -1,8 +1,12 @@
 import { checkedType } from './checked-type.ts';
 import { Connection, type IntakeOptions } from './connection.ts';
 import {
+  type AccessRequest,
+  accessBody,
+  accessRequest,
   type Erasure,
   erasureBodies,
+  isAccessRequest,
   isErasure,
   type People,
   type RequestedErasure,
@@ -14,6 +18,7 @@ import type { ResourceType, StoredRecordOf } from './generated/resources.ts';
 import type { Interaction, NewInteraction, RecordedInteraction } from './interactions/interaction-batch.ts';
 import { InteractionQueue } from './interactions/interaction-queue.ts';
 import { type ChangeEvent, type ChangesOptions, readChanges } from './reading/read-changes.ts';
+import { type CollectedRecord, readCollected } from './reading/read-collected.ts';
 import { listIn, readAnswers, readPages } from './reading/read-pages.ts';
 import { readRecords } from './reading/read-records.ts';
 import { haveCounts } from './uploading/send-cuts.ts';
@@ -30,6 +35,7 @@ export interface Signal {
 export type RequestFilters = Omit<Query<'list-requests'>, 'cursor'>;
 export type RejectionFilters = Omit<Query<'list-rejections'>, 'cursor' | 'limit'>;
 export type ErasureFilters = Omit<Query<'list-erasures'>, 'cursor'>;
+export type AccessRequestFilters = Omit<Query<'list-access-requests'>, 'cursor'>;
 export type InteractionFilters = Omit<Query<'list-interactions'>, 'cursor'>;
 export type ReportFilters = Omit<Query<'report-recommendations'>, 'cursor'>;
 export type RecordFilters<T extends ResourceType> = Omit<Query<`list-${T}`>, 'cursor' | 'limit'>;
@@ -42,6 +48,7 @@ export class Intake {
   readonly interactions: Interactions;
   readonly reports: Reports;
   readonly erasures: Erasures;
+  readonly accessRequests: AccessRequests;
   readonly health: Health;
   readonly #connection: Connection;
   readonly #queue: InteractionQueue;
@@ -55,6 +62,7 @@ export class Intake {
     this.interactions = new Interactions(this.#connection);
     this.reports = new Reports(this.#connection);
     this.erasures = new Erasures(this.#connection);
+    this.accessRequests = new AccessRequests(this.#connection);
     this.health = new Health(this.#connection);
   }
 
@@ -328,6 +336,44 @@ class Erasures {
     if (!Number.isSafeInteger(answer.lifted))
       throw unexpected('The lifting was answered with something else');
     return answer;
+  }
+}
+
+/** What is stored about people, to be given to them. */
+class AccessRequests {
+  readonly #connection: Connection;
+
+  constructor(connection: Connection) {
+    this.#connection = connection;
+  }
+
+  /** Asks for everything about up to 5,000 people, best about one: the records do not say whose they are. */
+  async request({ customerIds, userIds }: People, { signal }: Signal = {}): Promise<AccessRequest> {
+    const body = JSON.stringify(accessBody({ customerIds, userIds }));
+    const call = { method: 'POST', path: '/v1/access-requests', body, signal } as const;
+    return accessRequest(await this.#connection.request(call));
+  }
+
+  /** The newest first. */
+  list({ signal, ...filters }: AccessRequestFilters & Signal = {}): AsyncIterable<AccessRequest> {
+    return readPages(
+      this.#connection,
+      '/v1/access-requests',
+      'access_requests',
+      filters,
+      signal,
+      isAccessRequest,
+    );
+  }
+
+  async get(accessRequestId: string, { signal }: Signal = {}): Promise<AccessRequest> {
+    const path = `/v1/access-requests/${encodeURIComponent(accessRequestId)}`;
+    return accessRequest(await this.#connection.request({ path, signal }));
+  }
+
+  /** What was collected, as one stream, once its state is `done` and until it expires. */
+  records(accessRequestId: string, { signal }: Signal = {}): AsyncIterable<CollectedRecord> {
+    return readCollected(this.#connection, accessRequestId, signal);
   }
 }
 

@@ -9,6 +9,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { Client } from 'pg';
 import { afterAll, beforeAll, beforeEach, expect, it, onTestFinished, vi } from 'vitest';
+import { everyPermission } from '../../test/support/api.ts';
 import { type BuiltServer, startBuiltServer } from '../../test/support/built-server.ts';
 import { many } from '../../test/support/new-records.ts';
 import { Intake } from '../src/index.ts';
@@ -30,8 +31,7 @@ beforeAll(async () => {
 afterAll(() => server?.stop());
 
 beforeEach(async () => {
-  const permissions = ['data:write', 'data:read', 'interactions:write', 'interactions:read', 'data:erase'];
-  const key = await server.createKey(`erase-command-${++made}`, ...permissions);
+  const key = await server.createKey(`erase-command-${++made}`, ...everyPermission);
   intake = new Intake({ url: server.url, key });
   const cwd = mkdtempSync(join(tmpdir(), 'intake-erase-'));
   place = { cwd, env: { INTAKE_URL: server.url, INTAKE_KEY: key, XDG_CONFIG_HOME: cwd, NO_COLOR: '1' } };
@@ -227,11 +227,13 @@ it('the examples of docs/privacy.md do what the page says', async () => {
     kind,
     text,
   }));
-  const [request = '', command = '', certificate = '', lift = ''] = blocks
+  const [access = '', request = '', command = '', certificate = '', lift = ''] = blocks
     .filter(({ kind }) => kind === 'sh')
     .map(({ text }) => text);
   const [program = ''] = blocks.filter(({ kind }) => kind === 'js').map(({ text }) => text);
-  const [answer = '', lifted = ''] = blocks.filter(({ kind }) => kind === 'json').map(({ text }) => text);
+  const [line = '', answer = '', lifted = ''] = blocks
+    .filter(({ kind }) => kind === 'json')
+    .map(({ text }) => text);
   mkdirSync(join(place.cwd, 'node_modules'));
   symlinkSync(join(root, 'client'), join(place.cwd, 'node_modules/intake-client'));
   put('erase.mjs', program);
@@ -246,6 +248,9 @@ it('the examples of docs/privacy.md do what the page says', async () => {
     region: 'GB',
   };
   await intake.upload('customers', [customer]).finish();
+
+  await run(access);
+  expect(JSON.parse(readFileSync(join(place.cwd, 'person.ndjson'), 'utf8'))).toMatchObject(JSON.parse(line));
 
   const answered = JSON.parse(await run(request));
   const shown = JSON.parse(answer);

@@ -1,11 +1,14 @@
+import { randomUUIDv7 } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import pg from 'pg';
 import { beforeAll, expect, it, onTestFinished, vi } from 'vitest';
 import { type SharedServer, sharedServer } from '../../test/support/built-server.ts';
 import { many, newShop, newTag } from '../../test/support/new-records.ts';
+import { addInteractions } from '../../test/support/old-interactions.ts';
 import { type ChangeEvent, Intake } from '../src/index.ts';
 import { limits } from '../src/limits.ts';
 import { type Place, startIntake } from './support/run-intake.ts';
@@ -127,6 +130,39 @@ it('the commands follow changes and show the report', async () => {
   expect(table.stdout).toMatch(/^Group .*Savings\n.*total +0/s);
   const json = await startIntake(place, ...args, '--group-by', 'item', '--json').ended;
   expect(JSON.parse(json.stdout)).toMatchObject({ from: '2026-03-01', group_by: 'item', groups: [] });
+});
+
+it('interactions that have expired are reported by the library and by the command', async () => {
+  const key = await server.createKey('expiring');
+  const slug = server.slugOf('expiring');
+  await server.run('organisations', 'set-retention', slug, '--interactions', '1d');
+  const dayMs = 86_400_000;
+  const startMs = Math.floor(Date.now() / dayMs - 2) * dayMs;
+  const database = new pg.Client({ connectionString: server.databaseUrl });
+  await database.connect();
+  onTestFinished(() => database.end());
+  const { rows } = await database.query('select organisation_id from organisations where slug = $1', [slug]);
+  const { organisation_id } = rows[0];
+  const [id] = await addInteractions(database, organisation_id, { startMs }, 1);
+  await database.query('select begin_expiry(null)');
+  await database.query('select expire_interactions($1, $2, 10)', [organisation_id, randomUUIDv7()]);
+  const expired_before = new Date(startMs + dayMs).toISOString();
+  const seen: ChangeEvent[] = [];
+  for await (const event of new Intake({ url: server.url, key }).changes({ types: ['interactions'] })) {
+    seen.push(event);
+    if (seen.length === 2) break;
+  }
+  expect(seen).toEqual([
+    { cursor: expect.any(String), type: 'interactions', id, deleted: true, erased: false, record: null },
+    { cursor: expect.any(String), type: 'interactions', expired_before },
+  ]);
+  const cwd = mkdtempSync(join(tmpdir(), 'intake-expiring-'));
+  onTestFinished(() => rmSync(cwd, { recursive: true }));
+  const place: Place = { cwd, env: { INTAKE_URL: server.url, INTAKE_KEY: key, XDG_CONFIG_HOME: cwd } };
+  const following = startIntake(place, 'changes', '--after', seen[0]?.cursor ?? '');
+  await once(following.stdout as NodeJS.ReadableStream, 'data');
+  following.kill('SIGINT');
+  expect(JSON.parse((await following.ended).stdout)).toEqual(seen[1]);
 });
 
 it('uploads interactions of the past, cut into requests, each stored once', async () => {

@@ -55,6 +55,10 @@ const methods: Readonly<Record<string, Method>> = {
   'get-erasure-certificate': (intake) => intake.erasures.certificate(id),
   'list-erasure-keys': (intake) => intake.erasures.keys(),
   'lift-suppression': (intake) => intake.erasures.liftSuppression(id),
+  'request-access': (intake) => intake.accessRequests.request({ customerIds: [id] }),
+  'list-access-requests': (intake) => first(intake.accessRequests.list()),
+  'get-access-request': (intake) => intake.accessRequests.get(id),
+  'download-access-request': (intake) => first(intake.accessRequests.records(id)),
   'health-live': (intake) => intake.health.live(),
   'health-ready': (intake) => intake.health.ready(),
 };

@@ -94,6 +94,15 @@ const interactions = createRoute({
   ),
 });
 
+const accessRequests = createRoute({
+  getParentRoute,
+  path: '/access-requests',
+  component: lazyRouteComponent(
+    () => import('./screens/privacy/access-requests.tsx'),
+    'AccessRequestsScreen',
+  ),
+});
+
 const privacy = createRoute({
   getParentRoute,
   path: '/privacy',
@@ -120,6 +129,7 @@ const screens = [
   record,
   person,
   interactions,
+  accessRequests,
   privacy,
   key,
   nowhere,

@@ -1,11 +1,16 @@
 import { expect, it } from 'vitest';
+import { keptNames, limitNames } from '../src/operator/api/organisations.ts';
 import type { Key, Organisation } from '../src/operator/api/types.ts';
-import { changedLimits, limitOptions, limitValuesOf } from '../src/operator/parts/limits.ts';
+import { changedNumbers, limitOptions, quotaUseOf, valuesOf } from '../src/operator/parts/limits.ts';
 import { daysUntil } from '../src/operator/parts/periods.ts';
 import { describeDetails } from '../src/operator/screens/audit/describe-details.ts';
 import { emptyForm, issueLine, keyRequestOf } from '../src/operator/screens/keys/key-form.ts';
 import { keyStateOf, usefulFirst } from '../src/operator/screens/keys/key-state.ts';
 import { originOf } from '../src/operator/screens/keys/public-address.ts';
+import {
+  retentionOptions,
+  shortened,
+} from '../src/operator/screens/organisation/lifetime/retention-rules.ts';
 import {
   choreStateOf,
   isMissing,
@@ -19,23 +24,77 @@ const organisation: Organisation = {
   name: 'Acme',
   created_at: '2026-03-14T09:26:53.035Z',
   suspended_at: null,
+  deleted_at: null,
+  removal: null,
   requests_per_second_max: 50,
   interactions_per_second_max: null,
   records_per_second_max: 100_000,
   bytes_in_flight_max: null,
   recommendations_report: false,
+  records_stored_max: null,
+  bytes_stored_max: null,
+  records_stored: null,
+  bytes_stored: null,
+  interactions_kept_days: null,
+  receipts_kept_days: null,
+  rejections_kept_days: null,
 };
 
 it('only the limits that differ are sent, and an empty field is the default', () => {
-  const before = limitValuesOf(organisation);
-  expect(changedLimits(organisation, before)).toEqual({});
-  const change = changedLimits(organisation, {
+  const before = valuesOf(organisation, limitNames);
+  expect(changedNumbers(organisation, before)).toEqual({});
+  const change = changedNumbers(organisation, {
     ...before,
     requests_per_second_max: '',
     interactions_per_second_max: ' 20 ',
+    records_stored_max: '1000000',
   });
-  expect(change).toEqual({ requests_per_second_max: null, interactions_per_second_max: 20 });
-  expect(limitOptions(change)).toBe(' --requests-per-second default --interactions-per-second 20');
+  expect(change).toEqual({
+    requests_per_second_max: null,
+    interactions_per_second_max: 20,
+    records_stored_max: 1_000_000,
+  });
+  expect(limitOptions(change)).toBe(
+    ' --requests-per-second default --interactions-per-second 20 --records-stored 1000000',
+  );
+});
+
+it('a quota warns from 80 % on, and is bad when it is used up', () => {
+  const toneOf = (records_stored: number | null, records_stored_max: number | null = 1_000) =>
+    quotaUseOf({ ...organisation, records_stored, records_stored_max }, 'records_stored_max')?.tone;
+  expect([0, 799, 800, 999, 1_000, 1_500].map((used) => toneOf(used))).toEqual([
+    'plain',
+    'plain',
+    'warn',
+    'warn',
+    'bad',
+    'bad',
+  ]);
+  expect([toneOf(null), toneOf(900, null)]).toEqual([undefined, undefined]);
+  expect(
+    quotaUseOf({ ...organisation, bytes_stored: 90, bytes_stored_max: 100 }, 'bytes_stored_max')?.share,
+  ).toBe(0.9);
+});
+
+it('a retention is shorter if it has fewer days than before, or than the service', () => {
+  const own = { ...organisation, rejections_kept_days: 7 };
+  const shorter = (interactions: string, receipts: string, rejections: string) => {
+    const change = changedNumbers(own, {
+      interactions_kept_days: interactions,
+      receipts_kept_days: receipts,
+      rejections_kept_days: rejections,
+    });
+    return shortened(own, change, 30);
+  };
+  expect(shorter('', '', '7')).toEqual([]);
+  expect(shorter('', '30', '')).toEqual([]);
+  expect(shorter('', '', '8')).toEqual([]);
+  expect(shorter('3650', '29', '6')).toEqual(keptNames);
+  // While it is not known how long the service keeps receipts.
+  expect(shortened(own, { receipts_kept_days: 30 }, undefined)).toEqual(['receipts_kept_days']);
+  expect(retentionOptions({ interactions_kept_days: 90, rejections_kept_days: null })).toBe(
+    ' --interactions 90d --rejections off',
+  );
 });
 
 it('a key has either permissions or origins', () => {

@@ -8,7 +8,17 @@ const text = { type: 'string' };
 const textOrNull = { type: ['string', 'null'] };
 const instant = { type: 'string', format: 'date-time' };
 const instantOrNull = { type: ['string', 'null'], format: 'date-time' };
+const usage = {
+  type: ['integer', 'null'],
+  description:
+    'what is stored, as measured within the last minute; null without a quota, and until it is first measured',
+};
+const quota = { type: ['integer', 'null'], description: 'how much may be stored; null: no quota' };
 const limit = { type: ['integer', 'null'], description: 'null: the default of the service' };
+const keptDays = {
+  type: ['integer', 'null'],
+  description: 'null: as long as the service keeps them; interactions for good',
+};
 
 const key = {
   key_id: text,
@@ -42,6 +52,11 @@ const schemas: Readonly<Record<string, JsonSchema>> = {
     name: text,
     created_at: instant,
     suspended_at: instantOrNull,
+    deleted_at: instantOrNull,
+    removal: {
+      oneOf: [{ $ref: '#/components/schemas/Removal' }, { type: 'null' }],
+      description: 'null until the removal of a deleted organisation has begun',
+    },
     requests_per_second_max: limit,
     interactions_per_second_max: limit,
     records_per_second_max: limit,
@@ -50,6 +65,18 @@ const schemas: Readonly<Record<string, JsonSchema>> = {
       type: 'boolean',
       description: 'whether the report on recommendations is switched on',
     },
+    records_stored_max: quota,
+    bytes_stored_max: quota,
+    records_stored: usage,
+    bytes_stored: usage,
+    interactions_kept_days: keptDays,
+    receipts_kept_days: keptDays,
+    rejections_kept_days: keptDays,
+  }),
+  Removal: closed({
+    started_at: instant,
+    table: { ...textOrNull, description: 'the table that it is at' },
+    rows: { type: 'integer', description: 'rows removed so far, from all tables' },
   }),
   OrganisationPage: pageSchema('organisations', 'Organisation'),
   Key: closed(key),
@@ -65,7 +92,8 @@ const schemas: Readonly<Record<string, JsonSchema>> = {
     at: instant,
     actor: {
       ...text,
-      description: '`token:` and the name of an admin token, or `cli:` and the user that ran a command',
+      description:
+        '`token:` and the name of an admin token, `cli:` and the user that ran a command, or `maintenance`, which removes organisations',
     },
     act: { ...text, description: 'such as `key.issue`' },
     organisation: textOrNull,
@@ -115,6 +143,11 @@ const schemas: Readonly<Record<string, JsonSchema>> = {
         listOf({ name: text, port: count, is_active: { type: 'boolean' } }),
         { type: 'null', description: 'it is not a cluster' },
       ],
+    },
+    receipts_kept_days: { ...count, description: '`RECEIPTS_KEPT_DAYS` of the process that answers' },
+    deleted_organisations_kept_days: {
+      ...count,
+      description: '`DELETED_ORGANISATIONS_KEPT_DAYS` of the process that answers',
     },
   }),
 };

@@ -107,6 +107,22 @@ const erasure = {
   done: { type: ['string', 'null'] },
 };
 
+const accessRequest = {
+  access_request_id: uuid,
+  state: { type: 'string', enum: ['pending', 'running', 'done', 'expired'] },
+  requested: instant,
+  key_id: text,
+  people: { type: 'integer', description: 'how many ids were sent' },
+  records: {
+    type: 'object',
+    additionalProperties: { type: 'integer' },
+    description: 'how many records of each type were collected',
+  },
+  started: { type: ['string', 'null'] },
+  done: { type: ['string', 'null'] },
+  expires: { type: ['string', 'null'], description: 'until when its records can be downloaded' },
+};
+
 export const answerSchemas: Readonly<Record<string, JsonSchema>> = {
   RecordType: { type: 'string', enum: uploadTypes },
   ProblemCode: { type: 'string', enum: problemCodes, description: 'why a record failed' },
@@ -143,6 +159,8 @@ export const answerSchemas: Readonly<Record<string, JsonSchema>> = {
     unknown_customer_ids: { type: 'array', items: uuid, description: 'customers that are not stored' },
   }),
   ErasurePage: pageSchema('erasures', 'Erasure'),
+  AccessRequest: closed(accessRequest),
+  AccessRequestPage: pageSchema('access_requests', 'AccessRequest'),
   ErasureCertificate: closed({
     certificate: closed({
       service: text,
@@ -240,8 +258,16 @@ export const answerSchemas: Readonly<Record<string, JsonSchema>> = {
       description: 'the record as it is now, as reading it back gives it; null if it is no longer stored',
     },
   }),
+  Expiry: closed({
+    cursor: { ...text, description: 'goes on after this entry' },
+    type,
+    expired_before: {
+      ...instant,
+      description: 'everything of the type that was received before is gone: remove it from a copy',
+    },
+  }),
   ChangePage: closed({
-    changes: { type: 'array', items: ref('Change') },
+    changes: { type: 'array', items: { oneOf: [ref('Change'), ref('Expiry')] } },
     next_cursor: { ...text, description: 'goes on after this page' },
     has_more: { type: 'boolean', description: 'false where everything that is stored has been read' },
   }),

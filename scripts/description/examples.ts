@@ -92,13 +92,14 @@ const overview = {
 const cursor = '42-0-0-1f0c2d3e-8Pz0oWc3l0rXyYQ1n9m5Kw';
 const tag = storedExample('tags');
 const change = { cursor, type: 'tags', id: tag.tag_id, deleted: false, erased: false, record: tag };
+const expiry = { cursor, type: 'interactions', expired_before: '2026-01-01T00:00:00.000Z' };
 
 export const publicExamples: Examples = {
   Uploaded: uploadAnswer([created]),
   UploadedInPart: uploadAnswer([created, failed(null, [{ field: idFieldOf('shops'), ...required }])]),
   Accepted: { received: 1, accepted: 1, errors: [], warnings: [] },
   'get-overview 200': { types: [overview] },
-  'list-changes 200': { changes: [change], next_cursor: cursor, has_more: false },
+  'list-changes 200': { changes: [change, expiry], next_cursor: cursor, has_more: false },
   'list-requests 200': { requests: [receiptSummary], next_cursor: null },
   'get-request 200': receipt,
   'count-requests 200': {
@@ -119,11 +120,20 @@ const organisation: Organisation = {
   name: 'Acme Student Discounts',
   created_at: '2026-03-14T09:26:53.035Z',
   suspended_at: null,
+  deleted_at: null,
+  removal: null,
   requests_per_second_max: null,
   interactions_per_second_max: null,
   records_per_second_max: 100_000,
   bytes_in_flight_max: null,
   recommendations_report: false,
+  interactions_kept_days: 90,
+  receipts_kept_days: null,
+  rejections_kept_days: null,
+  records_stored_max: 50_000_000,
+  bytes_stored_max: null,
+  records_stored: 1_204_551,
+  bytes_stored: null,
 };
 
 const issuedKey: IssuedKey = {
@@ -159,6 +169,8 @@ export const adminExamples: Examples = {
   'list-organisations 200': { organisations: [organisation], next_cursor: null },
   'get-organisation 200': organisation,
   'change-organisation 200': organisation,
+  'delete-organisation 200': { ...organisation, deleted_at: '2026-03-14T10:00:00.000Z' },
+  'restore-organisation 200': organisation,
   'issue-key 201': issuedKey,
   'issue-console-link 201': {
     path: '/console/sign-in#…',
@@ -212,6 +224,8 @@ export const adminExamples: Examples = {
     maintenance: [{ chore: 'make partitions', ran_at: '2026-03-14T09:00:01.412Z', failed_at: null }],
     partitions: [{ table: 'interactions', count: 12, ends_at: '2026-03-22T00:00:00.000Z' }],
     nodes: null,
+    receipts_kept_days: 30,
+    deleted_organisations_kept_days: 30,
   },
   'list-audit-entries 200': { entries: [auditEntry], next_cursor: null },
 };

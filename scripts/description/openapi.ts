@@ -94,7 +94,7 @@ export function describeApi(operations: readonly Operation[]): JsonSchema {
         name: 'Reports',
         description: 'What the data says. Computed in the background, read in milliseconds.',
       },
-      { name: 'Privacy', description: 'Erasing people, and the proof of it.' },
+      { name: 'Privacy', description: 'Erasing people, and what is stored about them.' },
       { name: 'Health', description: 'For load balancers and monitoring.' },
     ],
     security: { apiKey: { type: 'http', scheme: 'bearer', description: 'An API key, `intake_…`.' } },

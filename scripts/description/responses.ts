@@ -35,6 +35,13 @@ const headers = {
     description: 'each limit: its quota and its window in seconds',
     schema: { type: 'string' },
   },
+  'Intake-Quota': {
+    description:
+      'if 80 % or more of a quota of the organisation is used: of records, of bytes, or of both, what is `used` and what it ' +
+      'may be at most; not with a browser key',
+    schema: { type: 'string' },
+    example: '"records";used=810000;max=1000000',
+  },
   'Changes-Cursor': {
     description:
       'with NDJSON: where the change feed goes on with what is stored from now on; send it as `after` of `/v1/changes`',
@@ -59,9 +66,11 @@ const refusals = {
   401: ['Unauthorized', 'The API key or the admin token is missing or wrong.'],
   403: [
     'Forbidden',
-    'The key may not do this, not from this origin, its organisation is suspended, or HTTPS was not used.',
+    'The key may not do this, not from this origin, its organisation is suspended or may store nothing more, or HTTPS was ' +
+      'not used.',
   ],
   408: ['RequestTimeout', 'The request took too long to arrive; send it again.'],
+  410: ['Gone', 'The organisation was deleted.'],
   413: ['ContentTooLarge', 'The body is too large, as sent or once decompressed; split it.'],
   415: ['UnsupportedMediaType', 'The body is not JSON, or is compressed in a way that is not supported.'],
   417: ['ExpectationFailed', 'The only expectation that can be met is `100-continue`.'],
@@ -78,9 +87,10 @@ type Refusal = keyof typeof refusals;
 function refusalsOf(operation: Operation<never>): Refusal[] {
   const ofAny: Refusal[] = [400, 408, 417, 431, 500, 503];
   const ofSecret: Refusal[] = needsNoSecret(operation) ? [] : [401, 403, 429];
+  const ofKey: Refusal[] = audienceOf(operation) === 'key' ? [410] : [];
   // A body is read wherever one may be sent, even if none is expected.
   const ofBody: Refusal[] = operation.method === 'GET' ? [] : [413, 415];
-  return [...ofAny, ...ofSecret, ...ofBody];
+  return [...ofAny, ...ofSecret, ...ofKey, ...ofBody];
 }
 
 /** Every status with which an operation can be answered. */
@@ -101,16 +111,18 @@ function describeAnswer(
   audience: Audience,
   example?: unknown,
 ): JsonSchema {
-  const { description, schema, otherContent, canBeReplayed, hasChangesCursor } = answer;
+  const { description, schema, mediaType = 'application/json', otherContent } = answer;
+  const { canBeReplayed, hasChangesCursor, hasQuota } = answer;
   return {
     description,
     headers: {
       ...headersOf(status, audience),
+      ...(hasQuota && { 'Intake-Quota': refTo('headers', 'Intake-Quota') }),
       ...(hasChangesCursor && { 'Changes-Cursor': refTo('headers', 'Changes-Cursor') }),
       ...(canBeReplayed && { 'Idempotency-Replayed': refTo('headers', 'Idempotency-Replayed') }),
     },
     content: {
-      'application/json': { schema, ...(example !== undefined && { example }) },
+      [mediaType]: { schema, ...(example !== undefined && { example }) },
       ...otherContent,
     },
   };
@@ -121,6 +133,7 @@ function headersOf(status: number, audience: Audience): JsonSchema {
   if (status === 429 || status >= 500) names.push('Retry-After');
   if (audience === 'key' && ![401, 408, 417, 431].includes(status))
     names.push('RateLimit', 'RateLimit-Policy');
+  if (audience === 'key' && status === 403) names.push('Intake-Quota');
   return {
     ...Object.fromEntries(names.map((name) => [name, refTo('headers', name)])),
     // Only if a batch failed that can be sent again.
@@ -149,7 +162,7 @@ export function sharedResponses(
         describeAnswer(Number(status), answer, audienceOf(operation), examples[answer.sharedAs ?? '']),
       ]),
   );
-  const ofKeys = ['RateLimit', 'RateLimit-Policy', 'Changes-Cursor', 'Idempotency-Replayed'];
+  const ofKeys = ['RateLimit', 'RateLimit-Policy', 'Intake-Quota', 'Changes-Cursor', 'Idempotency-Replayed'];
   const named = Object.entries(headers).filter(([name]) => audience === 'key' || !ofKeys.includes(name));
   return { responses: Object.fromEntries([...responses, ...own]), headers: Object.fromEntries(named) };
 }

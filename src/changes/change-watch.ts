@@ -75,6 +75,11 @@ export class ChangeWatch {
     }
   }
 
+  /** Makes readers of these organisations check at once whether they may still read. */
+  wake(organisationIds: ReadonlySet<string>): void {
+    for (const { organisationId, wake } of this.#waiting) if (organisationIds.has(organisationId)) wake();
+  }
+
   stop(): void {
     this.#isStopping = true;
     for (const { wake } of this.#waiting) wake();

@@ -20,9 +20,12 @@ import { beforeTomorrow, type LogState, numberChanges, stateOf } from './change-
 /** Records of one type to read. */
 export interface RecordsRead extends ChangedIds {
   readonly type: string;
-  /** Gets each record of these ids as JSON, in their order; `null` for one that is not stored. */
-  take(id: string, record: string): void;
+  /** Gets each record of these ids as JSON, in their order; `null` for one that is not stored, or that it has expired. */
+  take(id: string, record: string | typeof expired): void;
 }
+
+/** In place of a record that is not stored because it is too old. */
+export const expired = Symbol('expired');
 
 /** Where the records are, and how many characters one of a type can have at most. */
 export interface RecordSource {
@@ -45,6 +48,8 @@ interface LoggedChange {
   readonly type: string;
   readonly size: number;
   readonly ids: Buffer;
+  /** Whether it has no records: all of the type with an id below its only one have expired. */
+  readonly isExpiry: boolean;
 }
 
 /** A part of a change: its ids from `start` on, before `end`. */
@@ -255,7 +260,8 @@ async function changesFrom(
     if (!types.has(type)) continue;
     const at = Number(text);
     if (ids === null) return { rows: wanted, to: at, epochs };
-    wanted.push({ number: at, epoch: epochOf(epochs, at), type, size, ids });
+    const isExpiry = size === 0;
+    wanted.push({ number: at, epoch: epochOf(epochs, at), type, size: isExpiry ? 1 : size, ids, isExpiry });
   }
   return { rows: wanted, to: end + 1, epochs };
 }

@@ -1,8 +1,8 @@
 import { joinUuidRanges, uuidAt } from '../postgres/binary/encoded-rows.ts';
 import { beginAgainUnless } from '../postgres/transactions.ts';
-import { firstUuid } from '../registry/uuid-v7.ts';
+import { firstUuid, timeOfUuidV7 } from '../registry/uuid-v7.ts';
 import { afterChange, type ChangeCursors } from './change-cursor.ts';
-import type { ChangePage, ChangesAsked, Part, RecordsRead } from './read-changes.ts';
+import { type ChangePage, type ChangesAsked, expired, type Part, type RecordsRead } from './read-changes.ts';
 
 /** A part, and the index of its first id in the page. */
 interface PlacedPart extends Part {
@@ -22,7 +22,12 @@ export async function takePage(
   onLastAnswer = () => {},
 ): Promise<void> {
   const inOrder = new InOrder(take);
-  const byType = Map.groupBy(placed(parts), ({ type }) => type);
+  const all = placed(parts);
+  for (const part of all.filter(({ isExpiry }) => isExpiry)) inOrder.put(part.place, expiryOf(part, cursors));
+  const byType = Map.groupBy(
+    all.filter(({ isExpiry }) => !isExpiry),
+    ({ type }) => type,
+  );
   const last = [...byType.keys()].at(-1);
   const reads = [...byType].map(([type, ofType]) =>
     readOf(ofType, cursors, inOrder, type === last ? onLastAnswer : () => {}),
@@ -30,6 +35,11 @@ export async function takePage(
   if (reads.length > 0) await records.read(reads);
   const isWhole = reads.every(({ isComplete }) => isComplete());
   beginAgainUnless(isWhole, 'fewer records were read than were asked for');
+}
+
+function expiryOf(part: Part, cursors: ChangeCursors): string {
+  const expiredBefore = timeOfUuidV7(uuidAt(part.ids, 0));
+  return `{"cursor":"${cursors.write(afterChange(part))}","type":"${part.type}","expired_before":"${expiredBefore}"}`;
 }
 
 function placed(parts: readonly Part[]): PlacedPart[] {
@@ -63,12 +73,13 @@ function readOf(
       if (id !== uuidAt(part.ids, at))
         throw new Error('records came in another order than they were asked for');
       if (id === firstUuid) return inOrder.put(place, null);
-      // A record is never removed but with its person.
+      // Unless it has expired, a record is never removed but with its person.
       const erased = record === 'null';
-      const deleted = erased || record.includes('"is_deleted":true');
+      const stored = record === expired ? 'null' : record;
+      const deleted = stored === 'null' || stored.includes('"is_deleted":true');
       inOrder.put(
         place,
-        `{"cursor":"${cursor}","type":"${type}","id":"${id}","deleted":${deleted},"erased":${erased},"record":${record}}`,
+        `{"cursor":"${cursor}","type":"${type}","id":"${id}","deleted":${deleted},"erased":${erased},"record":${stored}}`,
       );
     },
     isComplete: () => places.next().done === true,

@@ -5,6 +5,7 @@ import { parseArgs } from 'node:util';
 import {
   confirmRestore,
   listLimited,
+  listRetentions,
   reachesBack,
   repeatActs,
   revokeAllKeys,
@@ -14,10 +15,11 @@ import { type LedgerEntry, repeatErasures } from '../operator/erasure-ledger.ts'
 import { type OrganisationLimit, organisationLimits } from '../operator/rules.ts';
 import type { Pool } from '../postgres/pool.ts';
 import { isUuid } from '../registry/fields.ts';
+import { keptTypes } from '../retention/kept-days.ts';
 import { commandError } from './arguments/help.ts';
 import { operator } from './arguments/operator.ts';
 import { withPool } from './database/with-pool.ts';
-import { flagOf } from './organisations.ts';
+import { flagOf, keptText } from './organisations.ts';
 
 /** Reopens a restored database after it has revoked again the keys that were revoked since the restored moment. */
 export async function run(args: string[]): Promise<void> {
@@ -54,11 +56,16 @@ export async function run(args: string[]): Promise<void> {
         `The log names ${done.revokedKeys} revoked keys, ${done.revokedTokens} revoked admin tokens and ` +
           `${done.suspendedOrganisations} suspended organisations; all are so again.`,
       );
+      if (done.deletedOrganisations > 0)
+        console.log(
+          `${done.deletedOrganisations} organisations were deleted and are deleted again from now on.`,
+        );
       const lost = [...done.lostKeys, ...done.lostTokens.map((name) => `the admin token ${name}`)];
       if (lost.length > 0) console.log(`Lost with the restore, to be issued anew: ${lost.join(', ')}`);
-      const { lostLimits } = done;
+      const { lostLimits, retentions } = done;
       if (lostLimits.size > 0) console.log('Limits that were lost with the restore, to be set again:');
       for (const [slug, limits] of lostLimits) console.log(limitCommand(slug, limits));
+      if (retentions > 0) console.log(`The retention of ${retentions} organisations was set again.`);
     }
     const repeated = await repeatErasures(pool, ledger);
     if (repeated > 0)
@@ -70,7 +77,7 @@ export async function run(args: string[]): Promise<void> {
   });
 }
 
-/** Without the audit log, nobody knows which limits were lost. */
+/** Without the audit log, nobody knows which limits and which retention were lost. */
 async function printLimited(pool: Pool): Promise<void> {
   console.log(
     'Limits that were set after the restored moment are lost. The organisations with limits of their own now:',
@@ -78,6 +85,12 @@ async function printLimited(pool: Pool): Promise<void> {
   const limited = await listLimited(pool);
   for (const { slug, ...own } of limited) console.log(limitCommand(String(slug), own));
   if (limited.length === 0) console.log('  none');
+  const retentions = await listRetentions(pool);
+  if (retentions.length > 0)
+    console.log(
+      'By the retention of the restored moment, data will be deleted from now on. End it if it was ended:',
+    );
+  for (const { slug, ...own } of retentions) console.log(retentionCommand(String(slug), own));
 }
 
 function limitCommand(slug: string, own: Readonly<Record<string, unknown>>): string {
@@ -85,6 +98,13 @@ function limitCommand(slug: string, own: Readonly<Record<string, unknown>>): str
     .filter((name) => name in own)
     .map((name) => `--${flagOf(name)} ${own[name] ?? 'default'}`);
   return `  intake-server organisations limit ${slug} ${flags.join(' ')}`;
+}
+
+function retentionCommand(slug: string, own: Readonly<Record<string, unknown>>): string {
+  const flags = keptTypes
+    .filter((type) => `${type}_kept_days` in own)
+    .map((type) => `--${type} ${keptText(own[`${type}_kept_days`] as number | null)}`);
+  return `  intake-server organisations set-retention ${slug} ${flags.join(' ')}`;
 }
 
 async function readErasures(file: string): Promise<LedgerEntry[]> {

@@ -4,15 +4,20 @@ import { limits } from '../limits.ts';
 import {
   changeOrganisation,
   createOrganisation,
+  deleteOrganisation,
   type OrganisationChange,
+  restoreOrganisation,
 } from '../operator/audited-actions.ts';
 import { listOrganisations, type Organisation } from '../operator/organisations.ts';
 import {
+  keptDaysProblem,
   type OrganisationLimit,
   organisationLimits,
   organisationName,
   slugProblem,
 } from '../operator/rules.ts';
+import { resourceTypes } from '../registry/resources.ts';
+import { type KeptType, keptTypes } from '../retention/kept-days.ts';
 import { type Setting, settings, type WholeNumber } from '../settings.ts';
 import { commandError } from './arguments/help.ts';
 import { headerOf, noOrganisation, operator, organisationNamed, printAll } from './arguments/operator.ts';
@@ -24,8 +29,15 @@ export async function run([action, ...args]: string[]): Promise<void> {
   if (action === 'suspend' || action === 'resume') return suspend(args, action);
   if (action === 'limit') return limit(args);
   if (action === 'set-report') return setReport(args);
+  if (action === 'set-retention') return setRetention(args);
+  if (action === 'delete') return deleteOne(args);
+  if (action === 'restore') return restore(args);
+  // Loaded only then: it needs most of the service.
+  if (action === 'export') return (await import('./moving/move-organisation.ts')).runExport(args);
+  if (action === 'import') return (await import('./moving/move-organisation.ts')).runImport(args);
   throw commandError(
-    'organisations takes create, list, suspend, resume, limit or set-report; intake-server organisations --help shows how',
+    'organisations takes create, list, suspend, resume, limit, set-report, set-retention, delete, restore, export or import; ' +
+      'intake-server organisations --help shows how',
   );
 }
 
@@ -55,12 +67,18 @@ async function list(args: string[]): Promise<void> {
   await withPool((pool) =>
     printAll((after) => listOrganisations(pool, after, limits.listedPerPageMax), {
       json: values.json,
-      columns: ['slug', 'name', 'created', 'state'],
+      columns: ['slug', 'name', 'created', 'state', 'retention'],
       nameOf: ({ slug }) => slug,
-      lineOf: ({ slug, name, created_at, suspended_at }) =>
-        [slug, name, created_at, suspended_at === null ? 'active' : `suspended ${suspended_at}`].join('\t'),
+      lineOf: (one) => [one.slug, one.name, one.created_at, stateOf(one), shortRetention(one)].join('\t'),
     }),
   );
+}
+
+function stateOf({ suspended_at, deleted_at, removal }: Organisation): string {
+  if (removal)
+    return `being removed, ${removal.rows} rows so far, now at ${removal.table ?? 'the first table'}`;
+  if (deleted_at !== null) return `deleted ${deleted_at}`;
+  return suspended_at === null ? 'active' : `suspended ${suspended_at}`;
 }
 
 async function suspend(args: string[], action: 'suspend' | 'resume'): Promise<void> {
@@ -98,13 +116,15 @@ async function limit(args: string[]): Promise<void> {
   else showLimits(organisation);
 }
 
-/** The setting with the default of each limit. */
+/** The setting with the default of each limit; by default there is no quota. */
 const defaultOf = {
+  records_stored_max: null,
+  bytes_stored_max: null,
   requests_per_second_max: settings.requestsPerSecondMax,
   interactions_per_second_max: settings.interactionsPerSecondMax,
   records_per_second_max: settings.recordsPerSecondMax,
   bytes_in_flight_max: settings.bytesInFlightPerOrganisationMax,
-} as const satisfies Record<OrganisationLimit, Setting<WholeNumber>>;
+} as const satisfies Record<OrganisationLimit, Setting<WholeNumber> | null>;
 
 /** The defaults are settings of the service. This command knows those in its own environment. */
 function showLimits(organisation: Organisation): void {
@@ -112,15 +132,22 @@ function showLimits(organisation: Organisation): void {
   for (const name of limitNames) {
     const own = organisation[name];
     const setting = defaultOf[name];
-    const from = own === null ? `default (${setting[0]})` : 'set for this organisation';
-    console.log([flagOf(name), own ?? readSetting(setting), from].join('\t'));
+    const byDefault = setting ? `default (${setting[0]})` : 'default';
+    const from = own === null ? byDefault : `set for this organisation${usageOf(organisation, name)}`;
+    console.log([flagOf(name), own ?? (setting ? readSetting(setting) : 'none'), from].join('\t'));
   }
+}
+
+function usageOf(organisation: Organisation, name: OrganisationLimit): string {
+  if (name !== 'records_stored_max' && name !== 'bytes_stored_max') return '';
+  const used = organisation[name === 'records_stored_max' ? 'records_stored' : 'bytes_stored'];
+  return used === null ? ', not measured yet' : `, ${used} stored`;
 }
 
 function readLimit(name: OrganisationLimit, value: string): number | null {
   if (value === 'default') return null;
   const { minimum, maximum } = organisationLimits[name];
-  const read = /^\d{1,10}$/.test(value) ? Number(value) : Number.NaN;
+  const read = /^\d{1,16}$/.test(value) ? Number(value) : Number.NaN;
   if (read >= minimum && read <= maximum) return read;
   throw commandError(
     `--${flagOf(name)} must be a whole number from ${minimum} to ${maximum}, or default; not "${value}"`,
@@ -138,6 +165,93 @@ async function setReport(args: string[]): Promise<void> {
       ? `Switched the report of ${slug} on: counting begins now, with everything stored so far, and as_of in the report shows how far.`
       : `Switched the report of ${slug} off: nothing more is counted, and the report answers 409. Undo it with organisations set-report ${slug} on`,
   );
+}
+
+async function deleteOne(args: string[]): Promise<void> {
+  const { values, positionals } = parseArgs({
+    args,
+    allowPositionals: true,
+    options: { confirm: { type: 'string' } },
+  });
+  const slug = oneSlug(positionals, 'delete');
+  if (values.confirm !== slug)
+    throw commandError(
+      `this deletes the organisation "${slug}" with all its data; if that is meant, repeat its slug: organisations delete ${slug} --confirm ${slug}`,
+    );
+  const deleted = await withPool((pool) => deleteOrganisation(pool, operator(), slug));
+  if (!deleted) throw noOrganisation(slug);
+  const days = readSetting(settings.deletedOrganisationsKeptDays);
+  console.log(
+    `Deleted ${slug}: within 5 seconds every process refuses its keys. After ${days} days, or what the service is set to, ` +
+      `its data is removed for good; until then undo it with organisations restore ${slug}`,
+  );
+}
+
+async function restore(args: string[]): Promise<void> {
+  const { positionals } = parseArgs({ args, allowPositionals: true, options: {} });
+  const slug = oneSlug(positionals, 'restore');
+  const restored = await withPool((pool) => restoreOrganisation(pool, operator(), slug));
+  if (!restored) throw noOrganisation(slug);
+  console.log(
+    restored.suspended_at === null
+      ? `Restored ${slug}: within 5 seconds its keys work again.`
+      : `Restored ${slug}, which is suspended as before.`,
+  );
+}
+
+async function setRetention(args: string[]): Promise<void> {
+  const types = [...keptTypes, ...resourceTypes].map((type) => [type, { type: 'string' as const }]);
+  const { values, positionals } = parseArgs({
+    args,
+    allowPositionals: true,
+    options: { ...Object.fromEntries(types), json: { type: 'boolean' } },
+  }) as { values: Record<string, string | undefined>; positionals: string[] };
+  const slug = oneSlug(positionals, 'set-retention');
+  const refused = resourceTypes.find((type) => values[type] !== undefined);
+  if (refused !== undefined)
+    throw commandError(
+      `--${refused} is a type of records, which are kept until their person is erased: others may refer to them, and what an ` +
+        `upload found must stay. Retention is for ${keptTypes.join(', ')}`,
+    );
+  const wanted = keptTypes.flatMap((type) => {
+    const value = values[type];
+    return value === undefined ? [] : [[`${type}_kept_days`, readKeptDays(type, value)]];
+  });
+  const organisation =
+    wanted.length > 0
+      ? await changeFound(slug, Object.fromEntries(wanted) as OrganisationChange)
+      : await withPool((pool) => organisationNamed(pool, slug));
+  if (values.json !== undefined) console.log(JSON.stringify(organisation));
+  else showRetention(organisation);
+}
+
+function readKeptDays(type: KeptType, value: string): number | null {
+  if (value === 'off') return null;
+  const days = /^\d{1,4}d$/.test(value) ? Number.parseInt(value, 10) : Number.NaN;
+  const problem = keptDaysProblem(type, days, readSetting(settings.receiptsKeptDays));
+  if (problem === undefined) return days;
+  throw commandError(`--${type} ${problem}, such as 7d, or off; not "${value}"`);
+}
+
+function showRetention(organisation: Organisation): void {
+  console.log(headerOf(['type', 'kept', 'from']));
+  for (const type of keptTypes) {
+    const own = organisation[`${type}_kept_days`];
+    const byDefault =
+      type === 'interactions'
+        ? ['for good', 'default']
+        : [keptText(readSetting(settings.receiptsKeptDays)), `default (${settings.receiptsKeptDays[0]})`];
+    const shown = own === null ? byDefault : [keptText(own), 'set for this organisation'];
+    console.log([type, ...shown].join('\t'));
+  }
+}
+
+/** As `set-retention` takes it. */
+export const keptText = (days: number | null) => (days === null ? 'off' : `${days}d`);
+
+function shortRetention(organisation: Organisation): string {
+  const own = keptTypes.filter((type) => organisation[`${type}_kept_days`] !== null);
+  return own.map((type) => `${type} ${keptText(organisation[`${type}_kept_days`])}`).join(', ') || 'off';
 }
 
 async function changeFound(slug: string, wanted: OrganisationChange): Promise<Organisation> {

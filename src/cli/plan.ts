@@ -169,7 +169,7 @@ function assumptionsOf({ stage }: Capacity, costs: Costs): string[] {
     'every record is new and has 15 fields; one that is sent again unchanged takes 0.7 of the CPU, and no disk',
     `no core is planned above ${assumed.coreShareMax * 100} %; a machine for PostgreSQL has ${assumed.coresPerMachine} cores and ${bytes(assumed.diskBytesPerMachine)}`,
     'WAL without full-page images; on a large table each record can add up to 8 kB after a checkpoint',
-    `receipts go after ${limits.receiptsKeptDays} days, by the week, and the change log after ${limits.changesKeptDays} (CHANGES_KEPT_DAYS), by the day; Intake removes no records and no interactions`,
+    `receipts go after ${limits.receiptsKeptDays} days, by the week, and the change log after ${limits.changesKeptDays} (CHANGES_KEPT_DAYS), by the day; no organisation has a retention for interactions, and records are never removed`,
     'not counted: a standby (as much again as PostgreSQL), base backups, readers of the change feed, exports and other reading',
     `not counted: maintenance, which numbers changes and counts for the report on recommendations, on one connection each; the report takes about ${reportMsPerRun / 1_000} s of each ${(reportIntervalMs + reportMsPerRun) / 1_000} at most, and disk and WAL for its tables`,
     ...(stage === 'Citus'

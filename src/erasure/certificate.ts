@@ -1,7 +1,7 @@
 // erasure/: erases people: takes requests, sweeps every table, and says how far that has got.
 
 import { createPrivateKey, createPublicKey, hash, hkdfSync, type KeyObject, sign } from 'node:crypto';
-import { personalTables } from './erasure-functions.ts';
+import { personalTables } from '../people/personal-tables.ts';
 import type { Erasure } from './find-erasures.ts';
 
 /** Proof of an erasure: what it removed, and what remains outside. */
@@ -23,6 +23,7 @@ const searchedBeside = [
   'interaction_idempotency_keys',
   'changes',
   'report',
+  'access_requests',
 ];
 
 export function certificateOf(

@@ -1,40 +1,7 @@
+import { type PersonalTable, personalTables } from '../people/personal-tables.ts';
 import type { Client } from '../postgres/pool.ts';
-import { quote, tableOf } from '../records/tables.ts';
-import { perType } from '../registry/resources.ts';
-import { sentFields, type UploadType, uploadTypes } from '../registry/upload-types.ts';
-
-/** A type whose rows belong to people. */
-export interface PersonalTable {
-  readonly type: UploadType;
-  readonly name: string;
-  /** The second column of the primary key, after the organisation. */
-  readonly id: string;
-  /** The columns with ids of people. */
-  readonly identifying: readonly string[];
-  /** Whether a row can stay without its person; otherwise it is deleted. */
-  readonly canStay: boolean;
-}
-
-const personalTable = perType((type: UploadType): PersonalTable => {
-  const fields = Object.entries(sentFields(type)).filter(([, { personal }]) => personal !== 'no');
-  const identifying = fields.flatMap(([name, { personal }]) =>
-    personal === 'identifies' ? quote(name) : [],
-  );
-  const table = type === 'interactions' ? { name: 'interactions', id: 'interaction_id' } : tableOf(type);
-  return {
-    type,
-    name: table.name,
-    id: table.id,
-    identifying,
-    canStay: fields.every(([, { required }]) => !required),
-  };
-});
-
-/** The types whose rows belong to people. What refers to a type comes before it. */
-export const personalTables: readonly PersonalTable[] = uploadTypes
-  .map(personalTable)
-  .filter(({ identifying }) => identifying.length > 0)
-  .toSorted((one, other) => Number(one.type === 'customers') - Number(other.type === 'customers'));
+import { quote } from '../records/tables.ts';
+import { sentFields } from '../registry/upload-types.ts';
 
 /**
  * The functions that erase rows. They run as the owner, since the serving role can delete nothing, and touch only rows of people

@@ -1,7 +1,7 @@
 import { randomUUIDv7 } from 'node:crypto';
+import { inBothCases } from '../people/both-cases.ts';
 import type { Client, Pool } from '../postgres/pool.ts';
 import { inTransaction, queryRow, queryRows, retryConflicts } from '../postgres/transactions.ts';
-import { isUuid } from '../registry/fields.ts';
 import type { IdHasher } from '../suppression/suppression-key.ts';
 import { waitForVersions } from './wait-for-versions.ts';
 
@@ -82,11 +82,6 @@ export async function nextVersion(client: Client, organisationId: string): Promi
     values: [organisationId],
   });
   return version;
-}
-
-/** A user may be named by a UUID in capitals, and is stored as it was sent. */
-function inBothCases(id: string): string[] {
-  return isUuid(id) ? [id, id.toUpperCase()] : [id];
 }
 
 /** Hides the rows with these ids, and suppresses the ids from the given version on. */

@@ -195,6 +195,7 @@ function addHooks<P extends BuildParts>(app: FastifyInstance, { parts, admit }: 
       },
       origin: (origin) => void reply.headers(corsHeaders(origin)),
       limits: (headers) => void reply.headers({ ...headers }),
+      quota: (header) => void reply.header('intake-quota', header),
     };
     const began = { epochMs: Date.now(), monotonicMs: performance.now() };
     const admitted = await admit(request, seen).finally(() => {

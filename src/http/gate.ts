@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import type { FastifyRequest } from 'fastify';
+import { quotaRefusal } from '../admission/quota.ts';
 import type { LimitHeaders } from '../admission/request-limits.ts';
 import type { Config } from '../config.ts';
 import { RequestError } from '../errors.ts';
@@ -45,11 +46,13 @@ export interface Seen {
   /** A page of this origin may read the answer. */
   origin(origin: string): void;
   limits(headers: LimitHeaders): void;
+  /** What the organisation has used of its quotas. */
+  quota(header: string): void;
 }
 
 /**
  * The checks before the body is read. Their order decides which of several failures is reported: HTTPS, key, what a
- * browser key may not do, request limit, address, method, permission, parameters.
+ * browser key may not do, request limit, address, method, permission, parameters, quota.
  */
 export async function admit(request: FastifyRequest, parts: Parts, seen: Seen): Promise<Admitted> {
   const { config, requestLimits } = parts;
@@ -76,7 +79,26 @@ export async function admit(request: FastifyRequest, parts: Parts, seen: Seen): 
   if (operation?.permission && !permits(principal?.permissions ?? [], operation.permission)) {
     throw lacksPermission(operation.permission);
   }
-  return { principal, query: queryOf(request) };
+  const query = queryOf(request);
+  if (operation?.storesRecords && principal?.quota) applyQuota(request, principal, query, seen);
+  return { principal, query };
+}
+
+/**
+ * Refuses what would store something more. Whether a request with an `Idempotency-Key` would is not known yet: it may
+ * repeat one that was stored.
+ */
+function applyQuota(
+  { headers, routeOptions }: FastifyRequest,
+  { quota, visitor }: Principal,
+  query: Query,
+  seen: Seen,
+): void {
+  if (quota && visitor === undefined) seen.quota(quota.header);
+  const refusal = quotaRefusal(quota, visitor);
+  const takesKey = routeOptions.config.operation?.requestHeaders?.['Idempotency-Key'] !== undefined;
+  const mayRepeat = takesKey && headers['idempotency-key'] !== undefined;
+  if (refusal && query.dry_run !== true && !mayRepeat) throw refusal;
 }
 
 function principalFor(

@@ -1,4 +1,5 @@
 import type { Operation } from './operation/operation.ts';
+import { accessOperations } from './routes/access-requests.ts';
 import { changesOperation } from './routes/changes.ts';
 import { erasureOperations } from './routes/erasures.ts';
 import { healthOperations } from './routes/health.ts';
@@ -21,5 +22,6 @@ export const operations: readonly Operation[] = [
   ...interactionOperations,
   ...reportOperations,
   ...erasureOperations,
+  ...accessOperations,
   ...healthOperations,
 ];

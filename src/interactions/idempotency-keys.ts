@@ -1,7 +1,7 @@
 import { limits } from '../limits.ts';
 import { insertsInParts, type Write } from '../postgres/pipelined-insert.ts';
 import type { Client, Pool } from '../postgres/pool.ts';
-import { queryRow, queryRows } from '../postgres/transactions.ts';
+import { beginAgainUnless, queryRows } from '../postgres/transactions.ts';
 import type { KeyedInteraction } from './interaction-rows.ts';
 
 export const claimColumns = [
@@ -52,12 +52,23 @@ export async function claimIdempotencyKey(
     values: [organisationId, claim.key, claim.bodySha256, interactionId, now, forgottenBefore],
   });
   if (rowCount === 1) return undefined;
-  const holder = await queryRow<{ interaction_id: string; same_body: boolean }>(client, {
-    text: `select interaction_id, body_sha256 = $4 as same_body from interaction_idempotency_keys
+  const holder = await findHolder(client, { organisationId, claim }, forgottenBefore);
+  beginAgainUnless(holder, 'an idempotency key vanished while it was locked');
+  return holder;
+}
+
+/** The holder of a key, which is not claimed if it has none. */
+export async function findHolder(
+  client: Client,
+  { organisationId, claim }: Pick<KeyedInteraction, 'organisationId' | 'claim'>,
+  forgottenBefore = new Date(Date.now() - limits.idempotencyKeyLifeMs),
+): Promise<Holder | undefined> {
+  const { rows } = await client.query<Holder>(
+    `select interaction_id as "interactionId", body_sha256 = $4 as "sameBody" from interaction_idempotency_keys
      where organisation_id = $1 and idempotency_key = $2 and claimed_at >= $3`,
-    values: [organisationId, claim.key, forgottenBefore, claim.bodySha256],
-  });
-  return { interactionId: holder.interaction_id, sameBody: holder.same_body };
+    [organisationId, claim.key, forgottenBefore, claim.bodySha256],
+  );
+  return rows[0];
 }
 
 /** Gives a claimed and locked key to another body: nothing is stored under it yet. */

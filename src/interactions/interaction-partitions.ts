@@ -1,6 +1,6 @@
 import { limits } from '../limits.ts';
 import type { Pool } from '../postgres/pool.ts';
-import { inTransaction } from '../postgres/transactions.ts';
+import { runLong } from '../postgres/time-partitions.ts';
 import { msOfUuidV7 } from '../registry/uuid-v7.ts';
 
 /** The number of days ahead that have partitions. */
@@ -16,25 +16,10 @@ const dayMs = 24 * 3_600_000;
 
 /** Builds the indexes of past days, the newest first, one index per transaction. */
 export async function indexPartitions(pool: Pool, stopping?: AbortSignal): Promise<void> {
+  const build = { text: 'select index_interaction_partition() as is_built' };
   for (let isBuilt: boolean | undefined = true; isBuilt && !stopping?.aborted; ) {
-    isBuilt = await inTransaction(pool, async (client) => {
-      await client.query(`set local statement_timeout = ${limits.indexBuildMsMax}`);
-      const { rows: own } = await client.query<{ pid: number }>('select pg_backend_pid() as pid');
-      // Without the type it could be either of two functions in a cluster.
-      const cancel = () =>
-        void pool.query('select pg_cancel_backend($1::integer)', [own[0]?.pid]).catch(() => {});
-      if (stopping?.aborted) return false;
-      stopping?.addEventListener('abort', cancel, { once: true });
-      // The driver's own timeout would end it before PostgreSQL does.
-      const build = {
-        text: 'select index_interaction_partition() as is_built',
-        query_timeout: limits.indexBuildMsMax + limits.databaseGraceMs,
-      };
-      const { rows } = await client
-        .query<{ is_built: boolean }>(build)
-        .finally(() => stopping?.removeEventListener('abort', cancel));
-      return rows[0]?.is_built;
-    });
+    const done = await runLong<{ is_built: boolean }>(pool, build, limits.indexBuildMsMax, stopping);
+    isBuilt = done?.is_built;
   }
 }
 
@@ -46,7 +31,7 @@ export interface Span {
 }
 
 /** The newest span with ids below the given one, if any. */
-export async function spanBelow(pool: Pool, below: string): Promise<Span | undefined> {
+export async function spanBelow(pool: Pick<Pool, 'query'>, below: string): Promise<Span | undefined> {
   const { rows } = await pool.query<{ first_id: string; is_indexed: boolean }>({
     name: 'interaction partitions',
     text: `select first_id, is_indexed from interaction_partitions where first_id < $1

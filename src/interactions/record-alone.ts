@@ -11,7 +11,7 @@ import { KindList } from '../rejections/kind-list.ts';
 import { countChange, storeKinds } from '../rejections/rejection-kinds.ts';
 import { deleteSettled, findRejectionsOf, lockFound } from '../rejections/rejections.ts';
 import type { Suppressions } from '../suppression/suppressions.ts';
-import { claimIdempotencyKey, replaceClaim } from './idempotency-keys.ts';
+import { claimIdempotencyKey, findHolder, replaceClaim } from './idempotency-keys.ts';
 import { doneOf, isKeyed } from './interaction-inserts.ts';
 import {
   arraysOf,
@@ -32,6 +32,8 @@ export interface Alone {
   readonly references: { readonly known: KnownIds; readonly suppressions: Suppressions };
   /** Whether another body under the same key is refused even if the first was not stored. */
   readonly isFromBrowser: boolean;
+  /** Thrown if it would have to be stored now. */
+  readonly refusal: RequestError | undefined;
 }
 
 export interface Recorded {
@@ -75,7 +77,8 @@ async function erasedIn(
 
 async function claimAndInsert(client: Client, sent: KeyedInteraction, alone: Alone): Promise<Work<Tried>> {
   const { organisationId } = sent;
-  const holder = await claimIdempotencyKey(client, sent);
+  // What may not be stored claims nothing.
+  const holder = await (alone.refusal ? findHolder(client, sent) : claimIdempotencyKey(client, sent));
   if (!holder) return insertOrKeep(client, sent, alone);
   const { interactionId, sameBody } = holder;
   const first = await findInteraction(client, organisationId, interactionId);
@@ -91,9 +94,10 @@ async function claimAndInsert(client: Client, sent: KeyedInteraction, alone: Alo
 async function insertOrKeep(
   client: Client,
   added: NewInteraction,
-  { requestId, references }: Alone,
+  { requestId, references, refusal }: Alone,
   rejected = new Map<string, number>(),
 ): Promise<Work<Tried>> {
+  if (refusal) throw refusal;
   const { organisationId } = added;
   const absent = await missingAmong(client, organisationId, referencedBy([added]), references.known);
   const missing = notFound.filter((_, at) => (absent[at]?.size ?? 0) > 0);

@@ -10,7 +10,7 @@ import { type Warning, WarningCounter } from '../registry/warnings.ts';
 import { type InteractionAnswer, interactionAnswer } from './answer.ts';
 import { type NewInteraction, storedForm } from './interaction-rows.ts';
 import type { InteractionWriter } from './interaction-writer.ts';
-import { type Recorded, recordAlone } from './record-alone.ts';
+import { type Alone, type Recorded, recordAlone } from './record-alone.ts';
 
 const fields = Object.keys(interaction);
 const reader = new ObjectReader(fields);
@@ -23,6 +23,8 @@ export interface InteractionRequest {
   readonly idempotencyKey: string | undefined;
   /** The answer to a browser key must not depend on whether the references exist, or the person was erased. */
   readonly isFromBrowser?: boolean;
+  /** Set if nothing more may be stored: the answer, unless an earlier request with the same Idempotency-Key stored it. */
+  readonly refusal?: RequestError | undefined;
 }
 
 export interface InteractionParts {
@@ -43,7 +45,7 @@ export interface RecordedInteraction {
  */
 export async function recordInteraction(
   parts: InteractionParts,
-  { organisationId, requestId, body, idempotencyKey, isFromBrowser = false }: InteractionRequest,
+  { organisationId, requestId, body, idempotencyKey, isFromBrowser = false, refusal }: InteractionRequest,
 ): Promise<RecordedInteraction> {
   const warnings = new WarningCounter();
   const read = readInteraction(organisationId, body, warnings);
@@ -53,7 +55,7 @@ export async function recordInteraction(
     idempotencyKey === undefined
       ? read
       : { ...read, claim: { key: idempotencyKey, bodySha256: bodySha256() } };
-  const { stored, isRepeated } = await write(parts, added, requestId, isFromBrowser).catch(
+  const { stored, isRepeated } = await write(parts, added, { requestId, isFromBrowser, refusal }).catch(
     (error: unknown) => {
       throw error instanceof CommitUnconfirmed
         ? new RequestError('outcome_unknown', { cause: error })
@@ -66,14 +68,13 @@ export async function recordInteraction(
 async function write(
   { pool, writer }: InteractionParts,
   added: NewInteraction,
-  requestId: string,
-  isFromBrowser: boolean,
+  alone: Omit<Alone, 'references'>,
 ): Promise<Recorded> {
   const recorded = { stored: storedForm(added), isRepeated: false };
-  if (await writer.write(added)) return recorded;
-  const tried = await recordAlone(pool, added, { requestId, references: writer, isFromBrowser });
+  if (!alone.refusal && (await writer.write(added))) return recorded;
+  const tried = await recordAlone(pool, added, { ...alone, references: writer });
   if (!('refused' in tried)) return tried;
-  if (isFromBrowser) return recorded;
+  if (alone.isFromBrowser) return recorded;
   throw refusal(tried.refused, false);
 }
 

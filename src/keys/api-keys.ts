@@ -1,10 +1,11 @@
 // keys/: who asks and what they may do: API keys, their cache, permissions, signed cursors.
 
+import type { OrganisationQuota, QuotaUsage } from '../admission/quota.ts';
 import type { OrganisationLimits } from '../admission/request-limits.ts';
 import { isoTime } from '../postgres/iso-time.ts';
 import type { Client, Pool } from '../postgres/pool.ts';
 
-export interface StoredKey extends OrganisationLimits {
+export interface StoredKey extends OrganisationLimits, OrganisationQuota, QuotaUsage {
   readonly organisation_id: string;
   readonly key_sha256: Buffer;
   readonly permissions: readonly string[];
@@ -14,12 +15,19 @@ export interface StoredKey extends OrganisationLimits {
   /** Null if the key never expires. Measured by PostgreSQL's clock, so no other clock matters. */
   readonly ends_in_ms: number | null;
   readonly suspended: boolean;
+  readonly deleted: boolean;
 }
 
 export async function findApiKey(pool: Pool, keyId: string): Promise<StoredKey | undefined> {
   const { rows } = await pool.query<StoredKey>({
     name: 'find api key',
-    text: 'select * from find_key($1)',
+    // `offset 0` keeps PostgreSQL from joining all organisations with the 1,000 rows that it expects of a function.
+    text: `
+      select k.*, q.* from look_up_key($1) k cross join lateral (
+        select o.records_stored_max::float8 as records_stored_max, o.bytes_stored_max::float8 as bytes_stored_max,
+          u.records::float8 as records_stored, u.bytes::float8 as bytes_stored
+        from organisations o left join quota_usage u using (organisation_id)
+        where o.organisation_id = k.organisation_id offset 0) q`,
     values: [keyId],
   });
   return rows[0];

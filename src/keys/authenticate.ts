@@ -1,6 +1,7 @@
 import { timingSafeEqual } from 'node:crypto';
 import { blockOf } from '../admission/client-address.ts';
 import type { FailedKeys } from '../admission/failed-keys.ts';
+import type { Quota } from '../admission/quota.ts';
 import type { Counted } from '../admission/request-limits.ts';
 import { RequestError } from '../errors.ts';
 import type { ConsoleSession, ConsoleSessions } from './console-sessions.ts';
@@ -13,6 +14,8 @@ export interface Principal extends Counted {
   readonly permissions: readonly string[];
   /** Null for an ordinary key. */
   readonly browserOrigins: readonly string[] | null;
+  /** Undefined unless the organisation has used most of a quota. */
+  readonly quota: Quota | undefined;
 }
 
 export interface Credentials {
@@ -72,6 +75,7 @@ export interface SessionParts {
 }
 
 function admitted(keys: KnownKeys, keyId: string, known: KnownKey, address: string): Principal {
+  if (known.deleted) throw new RequestError('organisation_deleted');
   if (known.suspended) throw new RequestError('organisation_suspended');
   keys.noteUse(keyId);
   return {
@@ -81,6 +85,7 @@ function admitted(keys: KnownKeys, keyId: string, known: KnownKey, address: stri
     browserOrigins: known.browserOrigins,
     visitor: known.browserOrigins ? blockOf(address) : undefined,
     limits: known.limits,
+    quota: known.quota,
   };
 }
 

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { FairQueue } from '../admission/fair-queue.ts';
+import { type Quota, quotaOf } from '../admission/quota.ts';
 import type { OrganisationLimits } from '../admission/request-limits.ts';
 import { RequestError } from '../errors.ts';
 import { limits } from '../limits.ts';
@@ -14,7 +15,9 @@ export interface KnownKey {
   /** Null for an ordinary key. */
   readonly browserOrigins: readonly string[] | null;
   readonly suspended: boolean;
+  readonly deleted: boolean;
   readonly limits: OrganisationLimits;
+  readonly quota: Quota | undefined;
   /** On this process's monotonic clock, so changing the system clock cannot extend it. */
   readonly endsMs: number;
 }
@@ -46,6 +49,7 @@ export class KnownKeys {
   #since: string | null = null;
   #server: string | undefined;
   readonly #onOtherServer: () => void;
+  readonly #onOrganisations: (changed: ReadonlySet<string>) => void;
   /** The changes of the last poll, which the next may report again. */
   #reported: Pick<KeyChanges, 'keys' | 'organisations'> = { keys: new Map(), organisations: new Map() };
   #askedMs = Number.NEGATIVE_INFINITY;
@@ -53,9 +57,14 @@ export class KnownKeys {
   #misses = 0;
 
   /** The pool is for keys alone: queued behind uploads, the poll would come too late. */
-  constructor(pool: Pool, onOtherServer = () => {}) {
+  constructor(
+    pool: Pool,
+    onOtherServer = () => {},
+    onOrganisations: (changed: ReadonlySet<string>) => void = () => {},
+  ) {
     this.#pool = pool;
     this.#onOtherServer = onOtherServer;
+    this.#onOrganisations = onOrganisations;
   }
 
   /** Cache hits, cache misses, and the age of the last poll. */
@@ -183,6 +192,7 @@ export class KnownKeys {
     this.#reported = changes;
     this.#since = upTo;
     this.#askedMs = askedMs;
+    if (changed.size > 0) this.#onOrganisations(changed);
   }
 
   #expire(isMeant: (organisationId: string | undefined) => boolean): void {
@@ -209,8 +219,13 @@ function knownKey(stored: StoredKey): KnownKey {
     permissions,
     browser_origins,
     suspended,
+    deleted,
     revoked,
     ends_in_ms,
+    records_stored_max,
+    bytes_stored_max,
+    records_stored,
+    bytes_stored,
     ...rest
   } = stored;
   const endsMs = revoked ? 0 : performance.now() + (ends_in_ms ?? Number.POSITIVE_INFINITY);
@@ -220,7 +235,9 @@ function knownKey(stored: StoredKey): KnownKey {
     permissions,
     browserOrigins: browser_origins,
     suspended,
+    deleted,
     endsMs,
     limits: rest,
+    quota: quotaOf({ records_stored_max, bytes_stored_max, records_stored, bytes_stored }),
   };
 }

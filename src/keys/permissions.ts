@@ -8,9 +8,10 @@ export type Permission =
   | 'data:read'
   | 'interactions:write'
   | 'interactions:read'
-  | 'data:erase';
+  | 'data:erase'
+  | 'data:access';
 
-/** The permissions of a key that is issued without a choice. Erasing people is not among them. */
+/** The permissions of a key that is issued without a choice. Erasing people and access requests are not among them. */
 export const allPermissions: readonly Permission[] = [
   'data:write',
   'data:read',
@@ -24,6 +25,7 @@ export const permissions: readonly Permission[] = [
   ...allPermissions,
   ...resourceTypes.map((type) => `data:write:${type}` as const),
   'data:erase',
+  'data:access',
 ];
 
 const known: ReadonlySet<string> = new Set(permissions);

@@ -1,5 +1,8 @@
 // maintenance/: everything that runs in the background, by one elected process.
 
+import { collectForAll } from '../access/collect.ts';
+import { expireCollected } from '../access/expire-collected.ts';
+import { accessLimits } from '../access/limits.ts';
 import { dropOldChanges, numberForAll } from '../changes/change-retention.ts';
 import type { Config } from '../config.ts';
 import { finishErasures } from '../erasure/finish-erasures.ts';
@@ -11,20 +14,27 @@ import { limits } from '../limits.ts';
 import type { Counted } from '../metrics/metrics.ts';
 import type { Pool } from '../postgres/pool.ts';
 import { dropPartitions, makePartitions } from '../postgres/time-partitions.ts';
+import { quotaLimits } from '../quotas/limits.ts';
+import { countNearQuota, UsageKeeper } from '../quotas/measure-usage.ts';
 import { receiptPartitions } from '../receipts/receipts.ts';
 import { rollUpCounts } from '../records/record-counts.ts';
 import { purgeKinds, purgeRejections } from '../rejections/purge-rejections.ts';
 import { countAllRejections } from '../rejections/rejection-kinds.ts';
 import { settleAll } from '../rejections/unsettled-batches.ts';
+import { removalLimits } from '../removal/limits.ts';
+import { OrganisationRemover } from '../removal/remove-organisations.ts';
 import { ReportKeeper } from '../reports/keep-report.ts';
 import { reportLagMs } from '../reports/report-lag.ts';
+import { expireRows } from '../retention/expire-rows.ts';
+import { expiredBefore, rejectionsKept } from '../retention/kept-days.ts';
 import { Suppressions } from '../suppression/suppressions.ts';
 import type { Chore } from './maintenance.ts';
+import { waitingWork } from './waiting-work.ts';
 
 /** Counts for the leader's metrics, over all organisations. */
 export function counting(
   pool: Pool,
-  config: Pick<Config, 'changesKeptDays'>,
+  config: Pick<Config, 'changesKeptDays' | 'deletedOrganisationsKeptDays'>,
   report: (state: Counted) => void,
 ): Chore[] {
   return [
@@ -47,6 +57,17 @@ export function counting(
       run: async () => report({ keysExpiring: await countExpiringKeys(pool) }),
     },
     {
+      name: 'count waiting work',
+      // It reads that work alone.
+      everyMs: limits.maintenanceRetryMs,
+      run: async () => report({ work: await waitingWork(pool, config) }),
+    },
+    {
+      name: 'count quotas',
+      everyMs: quotaLimits.intervalMs,
+      run: async () => report({ quotas: await countNearQuota(pool) }),
+    },
+    {
       name: 'measure the report',
       everyMs: limits.reportIntervalMs,
       run: async () => report({ reportLagSeconds: (await reportLagMs(pool, config)) / 1_000 }),
@@ -54,17 +75,29 @@ export function counting(
   ];
 }
 
-/** The settings that maintenance needs: how long receipts and changes are kept, and a statement may take. */
+/** The settings that maintenance needs: how long receipts, changes and deleted organisations are kept, and a statement may take. */
 export type MaintenanceConfig = Pick<
   Config,
-  'receiptsKeptDays' | 'changesKeptDays' | 'databaseTimeoutMs' | 'erasureKeys'
+  | 'receiptsKeptDays'
+  | 'changesKeptDays'
+  | 'deletedOrganisationsKeptDays'
+  | 'databaseTimeoutMs'
+  | 'erasureKeys'
 >;
+
+/** The partitions of the coming days and weeks. */
+export async function makeAllPartitions(pool: Pool): Promise<void> {
+  await makePartitions(pool, 'ensure_interaction_partitions', limits.interactionDaysAhead);
+  await makePartitions(pool, 'ensure_weekly_partitions', limits.weeklyPartitionsAhead);
+  await makePartitions(pool, 'ensure_change_partitions', limits.changeDaysAhead);
+}
 
 /** Everything that runs in the background. */
 export function choresOf(pool: Pool, config: MaintenanceConfig): Chore[] {
   const { receiptsKeptDays: daysKept, changesKeptDays } = config;
   const hourly = limits.maintenanceIntervalMs;
   const reportKeeper = new ReportKeeper(pool, config);
+  const usageKeeper = new UsageKeeper(pool);
   const suppressions = new Suppressions(config.erasureKeys);
   const forgottenBefore = () => new Date(Date.now() - limits.idempotencyKeyLifeMs);
   return [
@@ -74,9 +107,14 @@ export function choresOf(pool: Pool, config: MaintenanceConfig): Chore[] {
       run: () => rollUpCounts(pool),
     },
     {
+      name: 'measure quotas',
+      everyMs: quotaLimits.intervalMs,
+      run: (stopping) => usageKeeper.run(stopping),
+    },
+    {
       name: 'number changes',
       everyMs: limits.numberChangesIntervalMs,
-      isLong: true,
+      loop: 'changes',
       run: (stopping) => numberForAll(pool, stopping),
     },
     {
@@ -87,30 +125,27 @@ export function choresOf(pool: Pool, config: MaintenanceConfig): Chore[] {
     {
       name: 'erase people',
       everyMs: limits.erasureIntervalMs,
-      isLong: true,
+      loop: 'people',
       run: (stopping) => sweepErasures(pool, suppressions, stopping),
+    },
+    {
+      name: 'collect for access requests',
+      everyMs: limits.erasureIntervalMs,
+      loop: 'people',
+      run: (stopping) => collectForAll(pool, suppressions, stopping),
     },
     {
       name: 'count for the report',
       everyMs: limits.reportIntervalMs,
-      isLong: true,
+      loop: 'report',
       run: (stopping) => reportKeeper.run(stopping),
     },
     {
       name: 'make partitions',
       everyMs: hourly,
-      async run() {
-        await makePartitions(pool, 'ensure_interaction_partitions', limits.interactionDaysAhead);
-        await makePartitions(pool, 'ensure_weekly_partitions', limits.weeklyPartitionsAhead);
-        await makePartitions(pool, 'ensure_change_partitions', limits.changeDaysAhead);
-      },
+      run: () => makeAllPartitions(pool),
     },
-    {
-      name: 'index days that are over',
-      everyMs: hourly,
-      isLong: true,
-      run: (stopping) => indexPartitions(pool, stopping),
-    },
+    ...withOldData(pool, config),
     {
       name: 'drop old receipts',
       everyMs: hourly,
@@ -129,6 +164,8 @@ export function choresOf(pool: Pool, config: MaintenanceConfig): Chore[] {
       everyMs: hourly,
       async run(stopping) {
         await purgeRejections(pool, new Date(Date.now() - daysKept * 24 * 3_600_000), stopping);
+        for (const [days, organisationIds] of await rejectionsKept(pool))
+          await purgeRejections(pool, expiredBefore(days, new Date()), stopping, organisationIds);
         await purgeKinds(pool, new Date(Date.now() - limits.rejectionKindLifeMs), stopping);
       },
     },
@@ -139,6 +176,39 @@ export function choresOf(pool: Pool, config: MaintenanceConfig): Chore[] {
         await purgeIdempotencyKeys(pool, 'interaction', forgottenBefore(), stopping);
         await purgeIdempotencyKeys(pool, 'upload', forgottenBefore(), stopping);
       },
+    },
+  ];
+}
+
+/** What takes long because there is much of it. */
+function withOldData(pool: Pool, config: MaintenanceConfig): Chore[] {
+  const loop = 'old data';
+  const everyMs = limits.maintenanceIntervalMs;
+  const remover = new OrganisationRemover(pool, config);
+  return [
+    {
+      name: 'index days that are over',
+      everyMs,
+      loop,
+      run: (stopping) => indexPartitions(pool, stopping),
+    },
+    {
+      name: 'remove what has expired',
+      everyMs,
+      loop,
+      run: (stopping) => expireRows(pool, stopping),
+    },
+    {
+      name: 'delete what was collected for access requests',
+      everyMs,
+      loop,
+      run: (stopping) => expireCollected(pool, new Date(Date.now() - accessLimits.recordsKeptMs), stopping),
+    },
+    {
+      name: 'remove organisations',
+      everyMs: removalLimits.intervalMs,
+      loop,
+      run: (stopping) => remover.run(stopping),
     },
   ];
 }

@@ -7,10 +7,10 @@ import { Lease } from './lease.ts';
 export interface Chore {
   readonly name: string;
   readonly everyMs: number;
-  /** Runs in a loop of its own, so the other chores do not wait for it. */
-  readonly isLong?: boolean;
-  /** Ends early if the process is stopping; the next leader does the rest. */
-  run(stopping?: AbortSignal): Promise<void>;
+  /** Long chores have a loop, so that the others do not wait for them. Those of one loop run one after the other. */
+  readonly loop?: string;
+  /** Ends early if the process is stopping; the next leader does the rest. After 'more' it runs again when the others have. */
+  run(stopping?: AbortSignal): Promise<unknown>;
 }
 
 export interface MaintenanceLog {
@@ -27,7 +27,7 @@ export interface Maintenance {
 }
 
 /**
- * Runs the chores while this process is the leader, long ones alongside the others. The lease has a pool that no chore uses:
+ * Runs the chores while this process is the leader, each loop alongside the others. The lease has a pool that no chore uses:
  * otherwise slow chores could keep it from being renewed.
  */
 export function startMaintenance(
@@ -39,15 +39,9 @@ export function startMaintenance(
   const stopping = new AbortController();
   const running = Promise.all([
     keepLease(lease, log, stopping.signal),
-    keepWorking(
-      lease,
-      chores.filter(({ isLong }) => !isLong),
-      log,
-      stopping.signal,
+    ...[...Map.groupBy(chores, ({ loop }) => loop).values()].map((some) =>
+      keepWorking(lease, some, log, stopping.signal),
     ),
-    ...chores
-      .filter(({ isLong }) => isLong)
-      .map((chore) => keepWorking(lease, [chore], log, stopping.signal)),
   ]);
   return {
     get isLeader() {
@@ -86,9 +80,9 @@ async function keepWorking(
     for (const chore of chores) {
       if (!lease.isHeld || stopping.aborted || performance.now() < (dueMs.get(chore) ?? 0)) continue;
       const nextMs = await chore.run(stopping).then(
-        () => {
+        (left) => {
           log.done(chore.name);
-          return chore.everyMs;
+          return left === 'more' ? 0 : chore.everyMs;
         },
         (error: unknown) => {
           if (!stopping.aborted) log.failed(chore.name, error);

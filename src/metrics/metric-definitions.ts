@@ -103,6 +103,24 @@ export const described = {
     'keys_expiring',
     'API keys in use that expire within 7 days and have no successor in use, as the leader last counted.',
   ),
+  workWaiting: gauge(
+    'work_waiting',
+    'Work that maintenance does in steps and has not finished, as the leader last counted: erasures, access requests, organisations with expired data (`retention`), and deleted organisations that can no longer be restored (`removals`).',
+    'work',
+  ),
+  workOldest: gauge(
+    'work_oldest_seconds',
+    'For how long the oldest of it has waited: since it was requested or became due. A removal counts from its last step, because a large one takes days.',
+    'work',
+  ),
+  quotasNearlyUsed: gauge(
+    'quotas_nearly_used',
+    'Organisations that have used 80 % of a quota or more, as the leader last measured.',
+  ),
+  quotasUsedUp: gauge(
+    'quotas_used_up',
+    'Those of them that have used all of a quota: their uploads and interactions are refused.',
+  ),
   reportLag: gauge(
     'report_lag_seconds',
     'Age of the oldest change that a report on recommendations has not counted, as the leader last saw.',

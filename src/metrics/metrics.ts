@@ -45,15 +45,35 @@ export interface AnsweredRequest {
   readonly counts: object | undefined;
 }
 
+/** Work of one kind that maintenance does in steps, over all organisations. */
+export interface WaitingWork {
+  readonly waiting: number;
+  /** 0 if nothing waits. */
+  readonly oldestSeconds: number;
+}
+
 /** What the leader counts, over all organisations. */
 export interface Counted {
   readonly rejectionsOpen?: number;
   readonly partitionsAheadDays?: number;
   readonly reportLagSeconds?: number;
   readonly keysExpiring?: number;
+  readonly work?: Readonly<Record<string, WaitingWork>>;
+  /** Organisations that have used most of a quota, and those that have used all of it. */
+  readonly quotas?: { readonly near: number; readonly full: number };
 }
 
 type Label = string | number;
+
+const countedByLeader = [
+  described.partitionsAhead,
+  described.rejectionsOpen,
+  described.keysExpiring,
+  described.workWaiting,
+  described.workOldest,
+  described.quotasNearlyUsed,
+  described.quotasUsedUp,
+];
 
 export class Metrics {
   readonly #registry = new Registry();
@@ -111,11 +131,20 @@ export class Metrics {
     this.#count(described.choreFailures, 1, chore);
   }
 
-  counted({ rejectionsOpen, partitionsAheadDays, reportLagSeconds, keysExpiring }: Counted): void {
+  counted(counted: Counted): void {
+    const { rejectionsOpen, partitionsAheadDays, reportLagSeconds, keysExpiring } = counted;
+    const { work = {}, quotas } = counted;
     if (rejectionsOpen !== undefined) this.#set(described.rejectionsOpen, rejectionsOpen);
     if (partitionsAheadDays !== undefined) this.#set(described.partitionsAhead, partitionsAheadDays);
     if (reportLagSeconds !== undefined) this.#set(described.reportLag, reportLagSeconds);
     if (keysExpiring !== undefined) this.#set(described.keysExpiring, keysExpiring);
+    for (const [kind, { waiting, oldestSeconds }] of Object.entries(work)) {
+      this.#set(described.workWaiting, waiting, kind);
+      this.#set(described.workOldest, oldestSeconds, kind);
+    }
+    if (quotas === undefined) return;
+    this.#set(described.quotasNearlyUsed, quotas.near);
+    this.#set(described.quotasUsedUp, quotas.full);
   }
 
   /** In Prometheus' text format. */
@@ -147,9 +176,7 @@ export class Metrics {
     this.#set(described.bytesInFlightMax, sources.bytesInFlightMax);
     this.#set(described.leader, sources.isLeader() ? 1 : 0);
     // Values from when this process was the leader are out of date.
-    if (!sources.isLeader())
-      for (const metric of [described.partitionsAhead, described.rejectionsOpen, described.keysExpiring])
-        this.#gauges.get(metric)?.remove();
+    if (!sources.isLeader()) for (const metric of countedByLeader) this.#remove(metric);
     const isRedisUp = sources.isRedisUp();
     if (isRedisUp !== undefined) this.#set(described.redisUp, isRedisUp ? 1 : 0);
     const expires = sources.certificateExpires();
@@ -162,6 +189,13 @@ export class Metrics {
 
   #set(metric: DescribedMetric, value: number, ...labels: Label[]): void {
     this.#gauges.get(metric)?.set(labelled(metric, labels), value);
+  }
+
+  #remove(metric: DescribedMetric): void {
+    const gauge = this.#gauges.get(metric);
+    // The library's reset sets a gauge without labels to 0.
+    if (metric.labels.length === 0) gauge?.remove();
+    else gauge?.reset();
   }
 
   #observe(metric: DescribedMetric, value: number, ...labels: Label[]): void {

@@ -2,24 +2,38 @@ import { endApiKeyAfter, findListedKey } from '../keys/api-keys.ts';
 import { limits } from '../limits.ts';
 import type { Client, Pool } from '../postgres/pool.ts';
 import { inTransaction } from '../postgres/transactions.ts';
+import { keptTypes } from '../retention/kept-days.ts';
 import { isTokenThere, revokeToken } from './admin-tokens.ts';
 import { type AuditEntry, audit, type Operator } from './audit-log.ts';
-import { changeOrganisation, revokeKey } from './audited-actions.ts';
+import {
+  changeOrganisation,
+  deleteOrganisation,
+  type OrganisationChange,
+  restoreOrganisation,
+  revokeKey,
+} from './audited-actions.ts';
+import { findOrganisation } from './organisations.ts';
+import { keptDaysRange } from './rules.ts';
 
 export interface Repeated {
   readonly revokedKeys: number;
   readonly suspendedOrganisations: number;
+  readonly deletedOrganisations: number;
   readonly revokedTokens: number;
   /** Keys and tokens issued after the restored moment: they cannot be recovered. */
   readonly lostKeys: readonly string[];
   readonly lostTokens: readonly string[];
   /** Limits set after the restored moment, by organisation: they are lost with the restore. */
-  readonly lostLimits: ReadonlyMap<string, Readonly<Record<string, unknown>>>;
+  readonly lostLimits: LostSettings;
+  /** How many organisations had their retention changed after the restored moment. */
+  readonly retentions: number;
 }
 
+type LostSettings = ReadonlyMap<string, Readonly<Record<string, unknown>>>;
+
 /**
- * Repeats the revocations, rotations and suspensions in the audit log of the database before the restore. Those that
- * the restored database already knows change nothing.
+ * Repeats the revocations, rotations, suspensions, deletions and retentions in the audit log of the database before the restore.
+ * Those that the restored database already knows change nothing. By a retention that was ended since, data would be deleted.
  */
 export async function repeatActs(
   pool: Pool,
@@ -27,11 +41,13 @@ export async function repeatActs(
   entries: readonly AuditEntry[],
 ): Promise<Repeated> {
   // First: what follows adds entries, under ids that the old log has too.
-  const lostLimits = await limitsLost(pool, entries);
+  const lostLimits = await settingsLost(pool, entries, 'organisation.limit');
+  const lostRetention = await settingsLost(pool, entries, 'organisation.retention');
   let [revokedKeys, revokedTokens] = [0, 0];
   const lostKeys: string[] = [];
   const lostTokens: string[] = [];
   const suspended = new Map<string, boolean>();
+  const deleted = new Map<string, { slug: string; isDeleted: boolean }>();
   // The log lists the newest first.
   for (const { act, key_id, organisation, at, details } of entries.toReversed()) {
     if (act === 'key.issue' && key_id && !(await isThere(pool, key_id))) lostKeys.push(key_id);
@@ -47,11 +63,45 @@ export async function repeatActs(
     }
     if (organisation && /^organisation\.(suspend|resume)$/.test(act))
       suspended.set(organisation, act === 'organisation.suspend');
+    if (/^organisation\.(delete|restore|remove)$/.test(act)) {
+      const isDeleted = act !== 'organisation.restore';
+      deleted.set(String(details.organisation_id), { slug: String(details.slug), isDeleted });
+    }
   }
+  // What is deleted cannot be suspended.
+  await markAgain(pool, by, deleted, false);
   for (const [slug, isSuspended] of suspended)
-    await changeOrganisation(pool, by, slug, { suspended: isSuspended });
+    if ((await findOrganisation(pool, slug))?.deleted_at === null)
+      await changeOrganisation(pool, by, slug, { suspended: isSuspended });
+  for (const [slug, retention] of lostRetention)
+    if ((await findOrganisation(pool, slug))?.deleted_at === null)
+      await changeOrganisation(pool, by, slug, retentionIn(retention));
+  const deletedOrganisations = await markAgain(pool, by, deleted, true);
   const suspendedOrganisations = [...suspended.values()].filter(Boolean).length;
-  return { revokedKeys, revokedTokens, suspendedOrganisations, lostKeys, lostTokens, lostLimits };
+  const lost = { lostKeys, lostTokens, lostLimits };
+  const retentions = lostRetention.size;
+  return { revokedKeys, revokedTokens, suspendedOrganisations, deletedOrganisations, retentions, ...lost };
+}
+
+/**
+ * Deletes or restores organisations again. Those that are deleted can be restored for the whole time from now on, even if they had been
+ * removed: bringing one back may be what the restore is for. Returns how many there are.
+ */
+async function markAgain(
+  pool: Pool,
+  by: Operator,
+  marked: ReadonlyMap<string, { readonly slug: string; readonly isDeleted: boolean }>,
+  isDeleted: boolean,
+): Promise<number> {
+  let count = 0;
+  for (const [organisationId, { slug, isDeleted: isMeant }] of marked) {
+    const found = isMeant === isDeleted ? await findOrganisation(pool, slug) : undefined;
+    // A slug can be given again when its organisation is gone.
+    if (found?.organisation_id !== organisationId || found.removal) continue;
+    await (isDeleted ? deleteOrganisation : restoreOrganisation)(pool, by, slug);
+    count++;
+  }
+  return count;
 }
 
 /**
@@ -68,11 +118,15 @@ export async function reachesBack(pool: Pool, entries: readonly AuditEntry[]): P
   return rows[0]?.reaches ?? false;
 }
 
-async function limitsLost(pool: Pool, entries: readonly AuditEntry[]): Promise<Repeated['lostLimits']> {
-  const set = entries.filter(({ act }) => act === 'organisation.limit');
+async function settingsLost(
+  pool: Pool,
+  entries: readonly AuditEntry[],
+  setting: 'organisation.limit' | 'organisation.retention',
+): Promise<LostSettings> {
+  const set = entries.filter(({ act }) => act === setting);
   const { rows } = await pool.query<{ audit_id: string }>(
-    `select audit_id from audit_log where act = 'organisation.limit' and audit_id = any($1::bigint[])`,
-    [set.map(({ audit_id }) => audit_id)],
+    'select audit_id from audit_log where act = $2 and audit_id = any($1::bigint[])',
+    [set.map(({ audit_id }) => audit_id), setting],
   );
   const kept = new Set(rows.map(({ audit_id }) => String(audit_id)));
   const lost = new Map<string, Readonly<Record<string, unknown>>>();
@@ -83,12 +137,37 @@ async function limitsLost(pool: Pool, entries: readonly AuditEntry[]): Promise<R
   return lost;
 }
 
+/** The file may have been edited: nothing else of an organisation is changed by it, and nothing is kept for less than a day. */
+function retentionIn(details: Readonly<Record<string, unknown>>): OrganisationChange {
+  const fields = keptTypes.map((type) => `${type}_kept_days`);
+  const isSetting = ([name, days]: [string, unknown]) =>
+    fields.includes(name) &&
+    (days === null ||
+      (Number.isInteger(days) &&
+        Number(days) >= keptDaysRange.minimum &&
+        Number(days) <= keptDaysRange.maximum));
+  return Object.fromEntries(Object.entries(details).filter(isSetting));
+}
+
+/** Organisations with a retention. */
+export async function listRetentions(pool: Pool): Promise<Record<string, unknown>[]> {
+  const { rows } = await pool.query<Record<string, unknown>>(
+    `select slug, interactions_kept_days, receipts_kept_days, rejections_kept_days from organisations
+     where num_nonnulls(interactions_kept_days, receipts_kept_days, rejections_kept_days) > 0
+     order by slug limit $1`,
+    [limits.listedPerPageMax],
+  );
+  return rows;
+}
+
 /** Organisations with limits of their own. */
 export async function listLimited(pool: Pool): Promise<Record<string, unknown>[]> {
   const { rows } = await pool.query<Record<string, unknown>>(
-    `select slug, requests_per_second_max, interactions_per_second_max, records_per_second_max, bytes_in_flight_max
+    `select slug, requests_per_second_max, interactions_per_second_max, records_per_second_max, bytes_in_flight_max,
+       records_stored_max, bytes_stored_max
      from organisations
-     where num_nonnulls(requests_per_second_max, interactions_per_second_max, records_per_second_max, bytes_in_flight_max) > 0
+     where num_nonnulls(requests_per_second_max, interactions_per_second_max, records_per_second_max, bytes_in_flight_max,
+       records_stored_max, bytes_stored_max) > 0
      order by slug limit $1`,
     [limits.listedPerPageMax],
   );
@@ -146,6 +225,13 @@ async function endSessions(client: Client): Promise<void> {
     await client.query(`delete from ${table}`);
 }
 
+/** Organisations may have been restored after the restored moment, or be what the restore is for: their time begins again. */
+async function keepDeleted(client: Client): Promise<void> {
+  await client.query(
+    'update organisations set deleted_at = now() where deleted_at is not null and removal_started_at is null',
+  );
+}
+
 /** From now on the database gives out keys again, or when the people who had been erased are hidden again. */
 export async function confirmRestore(pool: Pool, by: Operator, looksForPeople: boolean): Promise<void> {
   await inTransaction(pool, async (client) => {
@@ -161,6 +247,7 @@ export async function confirmRestore(pool: Pool, by: Operator, looksForPeople: b
     }
     await forgetCursors(client);
     await endSessions(client);
+    await keepDeleted(client);
     await audit(client, by, 'restore.confirm', { target: rows[0]?.target ?? null });
   });
 }

@@ -23,6 +23,20 @@ export async function audit(
   );
 }
 
+/** The newest entry of an organisation with one of these acts. */
+export async function lastEntry(
+  client: Client,
+  organisationId: string,
+  acts: readonly string[],
+): Promise<Pick<AuditEntry, 'at' | 'act' | 'details'> | undefined> {
+  const { rows } = await client.query<Pick<AuditEntry, 'at' | 'act' | 'details'>>(
+    `select ${isoTime('at')} as at, act, details from audit_log
+     where organisation_id = $1 and act = any ($2::text[]) order by audit_id desc limit 1`,
+    [organisationId, acts],
+  );
+  return rows[0];
+}
+
 export interface AuditEntry {
   readonly audit_id: string;
   readonly at: string;

@@ -1,3 +1,5 @@
+import type { QuotaUsage } from '../admission/quota.ts';
+import { RequestError } from '../errors.ts';
 import {
   endApiKeyAfter,
   findListedKey,
@@ -15,6 +17,7 @@ import { audit, type Operator } from './audit-log.ts';
 import {
   findOrganisation,
   insertOrganisation,
+  markDeleted,
   type Organisation,
   updateOrganisation,
 } from './organisations.ts';
@@ -41,7 +44,10 @@ export async function createOrganisation(
 
 /** The changes to an organisation; omitted fields stay as they are. */
 export type OrganisationChange = Partial<
-  Omit<Organisation, 'organisation_id' | 'slug' | 'created_at' | 'suspended_at'>
+  Omit<
+    Organisation,
+    'organisation_id' | 'slug' | 'created_at' | 'suspended_at' | 'deleted_at' | 'removal' | keyof QuotaUsage
+  >
 > & { readonly suspended?: boolean };
 
 /** Undefined if there is no such organisation. */
@@ -54,6 +60,7 @@ export async function changeOrganisation(
   return inTransaction(pool, async (client) => {
     const old = await findOrganisation(client, slug, 'for update');
     if (!old) return undefined;
+    if (old.deleted_at !== null) throw new RequestError('organisation_is_deleted');
     const changed = await updateOrganisation(client, {
       ...old,
       ...change,
@@ -67,8 +74,20 @@ export async function changeOrganisation(
 
 /** The audit entries for a change; none if nothing changed. */
 function actsOf(old: Organisation, changed: Organisation): [act: string, details: Record<string, unknown>][] {
-  const { name, suspended_at, recommendations_report, organisation_id, slug, created_at, ...limits } =
-    changed;
+  const {
+    name,
+    suspended_at,
+    deleted_at,
+    removal,
+    recommendations_report,
+    organisation_id,
+    slug,
+    created_at,
+    // Measured, not set by anybody.
+    records_stored,
+    bytes_stored,
+    ...settings
+  } = changed;
   const acts: [string, Record<string, unknown>][] = [];
   if (name !== old.name) acts.push(['organisation.rename', { name }]);
   if ((suspended_at === null) !== (old.suspended_at === null)) {
@@ -76,11 +95,69 @@ function actsOf(old: Organisation, changed: Organisation): [act: string, details
   }
   if (recommendations_report !== old.recommendations_report)
     acts.push(['organisation.report', { recommendations_report }]);
-  const entries = Object.entries(limits).filter(
-    ([limit, value]) => value !== old[limit as keyof Organisation],
+  const entries = Object.entries(settings).filter(
+    ([setting, value]) => value !== old[setting as keyof Organisation],
   );
-  if (entries.length > 0) acts.push(['organisation.limit', Object.fromEntries(entries)]);
+  for (const [act, own] of Map.groupBy(entries, ([setting]) =>
+    setting.endsWith('_kept_days') ? 'organisation.retention' : 'organisation.limit',
+  ))
+    acts.push([act, Object.fromEntries(own)]);
   return acts;
+}
+
+/**
+ * Deletes an organisation: its keys are refused, and its rows stay until it is removed. Deleting it twice changes nothing.
+ * Undefined if there is no such organisation.
+ */
+export async function deleteOrganisation(
+  pool: Pool,
+  by: Operator,
+  slug: string,
+): Promise<Organisation | undefined> {
+  return inTransaction(pool, async (client) => {
+    const old = await findOrganisation(client, slug, 'for update');
+    if (!old || old.deleted_at !== null) return old;
+    return mark(client, by, old, true);
+  });
+}
+
+/**
+ * Restores a deleted organisation as it was; it is suspended if it was before. One that is not deleted does not change. Undefined if
+ * there is no such organisation.
+ */
+export async function restoreOrganisation(
+  pool: Pool,
+  by: Operator,
+  slug: string,
+): Promise<Organisation | undefined> {
+  return inTransaction(pool, async (client) => {
+    const old = await findOrganisation(client, slug, 'for update');
+    if (!old || old.deleted_at === null) return old;
+    if (old.removal) throw new RequestError('removal_begun');
+    return mark(client, by, old, false);
+  });
+}
+
+async function mark(
+  client: Client,
+  by: Operator,
+  { organisation_id: organisationId, slug }: Organisation,
+  isDeleted: boolean,
+): Promise<Organisation> {
+  const marked = await markDeleted(client, organisationId, isDeleted);
+  const act = isDeleted ? 'organisation.delete' : 'organisation.restore';
+  // These entries outlive the organisation: they name it without a reference to it.
+  await audit(client, by, act, { slug, organisation_id: organisationId }, { organisationId });
+  return marked;
+}
+
+/** Keeps the organisation from being deleted until the end of the transaction. */
+async function refuseDeleted(client: Client, organisationId: string): Promise<void> {
+  const { rows } = await client.query(
+    'select from organisations where organisation_id = $1 and deleted_at is null for share',
+    [organisationId],
+  );
+  if (rows.length === 0) throw new RequestError('organisation_is_deleted');
 }
 
 export type KeyWanted = Omit<NewApiKey, 'keyId' | 'keySha256' | 'createdBy' | 'successorOf'>;
@@ -119,6 +196,7 @@ export async function issueConsoleLink(
 ): Promise<ConsoleLink> {
   const token = makeConsoleToken();
   return inTransaction(pool, async (client) => {
+    await refuseDeleted(client, organisationId);
     const { keyId } = makeKey();
     const permissions = isReadOnly ? readingPermissions : allPermissions;
     await insertApiKey(client, {
@@ -181,6 +259,7 @@ async function insertKey(
   wanted: KeyWanted,
   successorOf: string | null,
 ): Promise<IssuedKey> {
+  await refuseDeleted(client, wanted.organisationId);
   const { keyId, key } = makeKey();
   await insertApiKey(client, { ...wanted, keyId, keySha256: hashKey(key), createdBy: actor, successorOf });
   const listed = await findListedKey(client, keyId);

@@ -2,6 +2,7 @@ import { erasureFunctions } from '../erasure/erasure-functions.ts';
 import { limits } from '../limits.ts';
 import { selectCluster } from '../postgres/cluster/extension.ts';
 import { schemaState } from '../postgres/schema/schema-state.ts';
+import { expiryFunctions } from '../retention/expire-rows.ts';
 
 /**
  * Distributes the data over the nodes of a Citus cluster by organisation. `tenants` goes first, and every other table
@@ -17,7 +18,7 @@ export interface Coordinator {
 }
 
 /** Tables with an organisation's id that stay on the coordinator: they are read before the organisation is known. */
-const local = ['organisations', 'api_keys', 'audit_log'];
+export const onCoordinator = ['organisations', 'api_keys', 'audit_log', 'quota_usage'];
 
 /** Of several at once the next waits until the one before it has ended its session, and finds everything done. */
 export async function lockDistribution(coordinator: Coordinator): Promise<void> {
@@ -43,7 +44,7 @@ export async function distributionSteps(
      where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'p') and not c.relispartition
        and c.relname <> all ($1) and c.relname not like 'to\\_drop\\_%'
      order by c.relname <> 'tenants', c.relname`,
-    [local],
+    [onCoordinator],
   );
   const steps: string[] = [];
   const remaining = tables.filter(({ is_distributed }) => !is_distributed);
@@ -66,7 +67,7 @@ export async function distributionSteps(
 }
 
 /**
- * The functions that erase people run on the node that has the organisation's rows: there, the owner's writes and those of the
+ * The functions that erase people, or what has expired, and remove organisations run on the node that has the organisation's rows: there, the owner's writes and those of the
  * service belong to one transaction. From the coordinator, each role would write over a connection of its own, which Citus
  * refuses.
  */
@@ -76,7 +77,7 @@ async function functionSteps(coordinator: Coordinator): Promise<string[]> {
      where p.pronamespace = 'public'::regnamespace and p.proname = any ($1) and not exists (
        select from pg_dist_object o where o.classid = 'pg_proc'::regclass and o.objid = p.oid and o.force_delegation)
      order by p.proname`,
-    [erasureFunctions],
+    [[...erasureFunctions, ...expiryFunctions, 'remove_rows']],
   );
   return rows.map(
     ({ name }) =>

@@ -1,21 +1,74 @@
 import { randomUUIDv7 } from 'node:crypto';
+import type { OrganisationQuota, QuotaUsage } from '../admission/quota.ts';
 import type { OrganisationLimits } from '../admission/request-limits.ts';
 import { isoTime } from '../postgres/iso-time.ts';
 import type { Client, Pool } from '../postgres/pool.ts';
+import { type KeptType, keptTypes } from '../retention/kept-days.ts';
 
-export interface Organisation extends OrganisationLimits {
+/** For how many days an organisation keeps each type; null if it has no setting. */
+export type Retention = { readonly [Type in KeptType as `${Type}_kept_days`]: number | null };
+
+export interface Organisation extends OrganisationLimits, Retention, OrganisationQuota, QuotaUsage {
   readonly organisation_id: string;
   readonly slug: string;
   readonly name: string;
   readonly created_at: string;
   readonly suspended_at: string | null;
+  readonly deleted_at: string | null;
+  /** Null until the removal of a deleted organisation has begun. */
+  readonly removal: Removal | null;
   /** Whether the report on recommendations is switched on. */
   readonly recommendations_report: boolean;
 }
 
+/** How far a removal has got. */
+export interface Removal {
+  readonly started_at: string;
+  /** The table that it is at. */
+  readonly table: string | null;
+  /** Rows removed so far, from all tables. */
+  readonly rows: number;
+}
+
+type Stored = Omit<Organisation, 'removal'> & { readonly removal_started_at: string | null };
+
 const columns = `organisation_id, slug, name, ${isoTime('created_at')} as created_at,
-  ${isoTime('suspended_at')} as suspended_at, requests_per_second_max, interactions_per_second_max,
-  records_per_second_max, bytes_in_flight_max, recommendations_report`;
+  ${isoTime('suspended_at')} as suspended_at, ${isoTime('deleted_at')} as deleted_at,
+  ${isoTime('removal_started_at')} as removal_started_at, requests_per_second_max, interactions_per_second_max,
+  records_per_second_max, bytes_in_flight_max, recommendations_report,
+  records_stored_max::float8 as records_stored_max, bytes_stored_max::float8 as bytes_stored_max,
+  ${usage('records')}, ${usage('bytes')},
+  ${keptTypes.map((type) => `${type}_kept_days`).join(', ')}`;
+
+/** Null without a quota: the leader measures no others, and removes what it measured before. */
+function usage(what: 'records' | 'bytes'): string {
+  return `(
+    select u.${what}::float8 from quota_usage u
+    where u.organisation_id = organisations.organisation_id and ${what}_stored_max is not null) as ${what}_stored`;
+}
+
+/** Adds the progress of removals. In a statement of its own: in a cluster it is on other nodes than `organisations`. */
+async function withRemovals(pool: Pool | Client, stored: readonly Stored[]): Promise<Organisation[]> {
+  const removed = stored.filter(({ removal_started_at }) => removal_started_at !== null);
+  const progress = new Map<string, Omit<Removal, 'started_at'>>();
+  if (removed.length > 0) {
+    const { rows } = await pool.query<{ organisation_id: string; table: string | null; rows: string }>(
+      `select organisation_id, table_name as table,
+         (select coalesce(sum(value::bigint), 0) from jsonb_each_text(rows))::text as rows
+       from removals where organisation_id = any ($1::uuid[])`,
+      [removed.map(({ organisation_id }) => organisation_id)],
+    );
+    for (const { organisation_id, table, rows: count } of rows)
+      progress.set(organisation_id, { table, rows: Number(count) });
+  }
+  return stored.map(({ removal_started_at: started_at, ...organisation }) => ({
+    ...organisation,
+    removal:
+      started_at === null
+        ? null
+        : { started_at, ...(progress.get(organisation.organisation_id) ?? { table: null, rows: 0 }) },
+  }));
+}
 
 /** Undefined if the slug is taken. */
 export async function insertOrganisation(
@@ -23,12 +76,12 @@ export async function insertOrganisation(
   slug: string,
   name: string,
 ): Promise<Organisation | undefined> {
-  const { rows } = await client.query<Organisation>(
+  const { rows } = await client.query<Stored>(
     `insert into organisations (organisation_id, slug, name) values ($1, $2, $3)
      on conflict (slug) do nothing returning ${columns}`,
     [randomUUIDv7(), slug, name],
   );
-  return rows[0];
+  return (await withRemovals(client, rows))[0];
 }
 
 export async function findOrganisation(
@@ -36,11 +89,10 @@ export async function findOrganisation(
   slug: string,
   lock: '' | 'for update' = '',
 ): Promise<Organisation | undefined> {
-  const { rows } = await pool.query<Organisation>(
-    `select ${columns} from organisations where slug = $1 ${lock}`,
-    [slug],
-  );
-  return rows[0];
+  const { rows } = await pool.query<Stored>(`select ${columns} from organisations where slug = $1 ${lock}`, [
+    slug,
+  ]);
+  return (await withRemovals(pool, rows))[0];
 }
 
 /** A page, ordered by slug; with `search` only those whose slug or name contains it. */
@@ -54,14 +106,31 @@ export async function listOrganisations(
     search === undefined
       ? ''
       : 'and (position(lower($3) in slug) > 0 or position(lower($3) in lower(name)) > 0)';
-  const { rows } = await pool.query<Organisation>(
+  const { rows } = await pool.query<Stored>(
     `select ${columns} from organisations where ($1::text is null or slug > $1) ${found} order by slug limit $2`,
     search === undefined ? [after, count] : [after, count, search],
   );
-  return rows;
+  return withRemovals(pool, rows);
 }
 
-export type ChangedOrganisation = Omit<Organisation, 'slug' | 'created_at' | 'suspended_at'> & {
+/** Marks an organisation as deleted, or no longer. One that is already deleted keeps its first time. */
+export async function markDeleted(
+  client: Client,
+  organisationId: string,
+  isDeleted: boolean,
+): Promise<Organisation> {
+  const { rows } = await client.query<Stored>(
+    `update organisations set deleted_at = case when $2 then coalesce(deleted_at, now()) end
+     where organisation_id = $1 returning ${columns}`,
+    [organisationId, isDeleted],
+  );
+  return (await withRemovals(client, rows))[0] as Organisation;
+}
+
+export type ChangedOrganisation = Omit<
+  Organisation,
+  'slug' | 'created_at' | 'suspended_at' | 'deleted_at' | 'removal' | keyof QuotaUsage
+> & {
   readonly suspended: boolean;
 };
 
@@ -70,10 +139,12 @@ export async function updateOrganisation(
   client: Client,
   organisation: ChangedOrganisation,
 ): Promise<Organisation> {
-  const { rows } = await client.query<Organisation>(
+  const { rows } = await client.query<Stored>(
     `update organisations set name = $2, suspended_at = case when $3 then coalesce(suspended_at, now()) end,
        requests_per_second_max = $4, interactions_per_second_max = $5, records_per_second_max = $6,
-       bytes_in_flight_max = $7, recommendations_report = $8
+       bytes_in_flight_max = $7, recommendations_report = $8,
+       interactions_kept_days = $9, receipts_kept_days = $10, rejections_kept_days = $11,
+       records_stored_max = $12, bytes_stored_max = $13
      where organisation_id = $1 returning ${columns}`,
     [
       organisation.organisation_id,
@@ -84,7 +155,12 @@ export async function updateOrganisation(
       organisation.records_per_second_max,
       organisation.bytes_in_flight_max,
       organisation.recommendations_report,
+      organisation.interactions_kept_days,
+      organisation.receipts_kept_days,
+      organisation.rejections_kept_days,
+      organisation.records_stored_max,
+      organisation.bytes_stored_max,
     ],
   );
-  return rows[0] as Organisation;
+  return (await withRemovals(client, rows))[0] as Organisation;
 }

@@ -1,8 +1,10 @@
-import { functionName, makeErasureFunctions, personalTables } from '../erasure/erasure-functions.ts';
+import { functionName, makeErasureFunctions } from '../erasure/erasure-functions.ts';
 import { limits } from '../limits.ts';
+import { personalTables } from '../people/personal-tables.ts';
 import type { Client, Pool } from '../postgres/pool.ts';
 import { tableOf } from '../records/tables.ts';
 import { resourceTypes } from '../registry/resources.ts';
+import { keptTypes } from '../retention/kept-days.ts';
 import { makeViews } from './analytics-views.ts';
 
 /**
@@ -14,11 +16,19 @@ const grants: Readonly<Record<string, readonly string[]>> = {
     'usage on schema public',
     'select, update (suppressions_version) on tenants',
     'select, insert, update on erasures',
-    'select, insert, delete on erasure_ids, suppressions',
+    'select, insert, delete on erasure_ids, suppressions, access_request_ids, access_request_records',
+    'select, insert, update on access_requests',
     'update (answer) on receipt_batches',
     ...personalTables.map((table) => `execute on function ${functionName(table)}`),
-    // Which organisations the report is counted for.
-    'select (organisation_id, recommendations_report) on organisations',
+    // Which organisations the report is counted for, and which are to be removed.
+    'select (organisation_id, recommendations_report, deleted_at, removal_started_at) on organisations',
+    'select on removals',
+    `select (${keptTypes.map((type) => `${type}_kept_days`).join(', ')}) on organisations`,
+    'select, update (deleted_below) on retention_progress',
+    // Which have a quota, and what they have stored.
+    'select (records_stored_max, bytes_stored_max) on organisations',
+    'select, delete on quota_usage',
+    'execute on function note_quota_usage',
     ...resourceTypes.map((type) => `select, insert, update on ${tableOf(type).name}`),
     'select, insert on interactions, receipt_batches',
     'select, insert, update on receipts, record_counts, changes, change_counters',
@@ -32,10 +42,12 @@ const grants: Readonly<Record<string, readonly string[]>> = {
     'select, insert, update on report_progress, report_sums',
     'select, insert on report_interactions, report_visits',
     'select on interaction_partitions, schema_migrations, schema_compatibility, cursor_key, keys_expiring',
-    `execute on function find_key, find_api_key, changed_api_keys, note_api_keys_used, keys_can_be_trusted, ensure_interaction_partitions,
+    `execute on function look_up_key, find_key, find_api_key, changed_api_keys, note_api_keys_used, keys_can_be_trusted, ensure_interaction_partitions,
        index_interaction_partition, ensure_weekly_partitions, detach_weekly_partition, drop_detached_partition,
        ensure_change_partitions, detach_change_partition, drop_detached_changes, erase_from_report, people_are_hidden,
-       begin_console_session, find_console_session, end_console_session, use_console_link`,
+       begin_expiry, expire_interactions, expire_receipts, detach_expired_interactions, drop_detached_interactions,
+       begin_console_session, find_console_session, end_console_session, use_console_link, organisation_tables,
+       begin_removal, remove_rows, finish_removal`,
   ],
   intake_admin: [
     'usage on schema public',
@@ -43,10 +55,12 @@ const grants: Readonly<Record<string, readonly string[]>> = {
     'select, insert (name, token_sha256, role, created_by, expires_at), update (revoked_at) on admin_tokens',
     'select, insert (actor, act, organisation_id, key_id, request_id, details) on audit_log',
     'select on schema_migrations, schema_compatibility',
+    'select on quota_usage',
     'select, insert (target), update (looks_for_people) on restores',
     'select, insert on erasures, suppressions',
     'select, update (suppressions_version) on tenants',
     'select, update on change_counters',
+    'select on removals',
     'execute on function keys_can_be_trusted, remove_link_keys',
     'select, insert, delete on operator_sessions',
     'insert, delete on console_links',
@@ -69,7 +83,8 @@ const grants: Readonly<Record<string, readonly string[]>> = {
 const keysExpiring = `
   create or replace view keys_expiring as
   select count(*)::integer as keys from api_keys k
-  where revoked_at is null and expires_at > now() and expires_at < now() + interval '${limits.keysExpiringDays} days'
+  where not exists (select from organisations o where o.organisation_id = k.organisation_id and o.deleted_at is not null)
+    and revoked_at is null and expires_at > now() and expires_at < now() + interval '${limits.keysExpiringDays} days'
     and last_used_at > now() - interval '${limits.keysExpiringDays} days'
     and expires_at - created_at > interval '${2 * limits.keysExpiringDays} days'
     and not exists (select from api_keys s where s.successor_of = k.key_id and s.last_used_at is not null)`;

@@ -1,6 +1,7 @@
 import { allPermissions, isPermission, type Permission } from '../keys/permissions.ts';
 import { limits } from '../limits.ts';
 import { type Field, type Problem, text } from '../registry/fields.ts';
+import type { KeptType } from '../retention/kept-days.ts';
 
 /**
  * The rules for an operator's input, the same on the command line and over HTTP. A rule returns undefined if the input
@@ -71,5 +72,20 @@ export const organisationLimits = {
   interactions_per_second_max: { minimum: 1, maximum: 1_000_000 },
   records_per_second_max: { minimum: 1, maximum: 1_000_000_000 },
   bytes_in_flight_max: { minimum: 1_024, maximum: 2_147_483_647 },
+  records_stored_max: { minimum: 1, maximum: Number.MAX_SAFE_INTEGER },
+  bytes_stored_max: { minimum: 1, maximum: Number.MAX_SAFE_INTEGER },
 } as const;
 export type OrganisationLimit = keyof typeof organisationLimits;
+
+/** For how many days an organisation can keep something. */
+export const keptDaysRange = { minimum: 1, maximum: 3_650 } as const;
+
+/** `serviceDays` is how long the service keeps receipts and rejections. */
+export function keptDaysProblem(type: KeptType, days: number, serviceDays: number): string | undefined {
+  const { minimum, maximum } = keptDaysRange;
+  if (!Number.isInteger(days) || days < minimum || days > maximum)
+    return `must be a whole number of days from ${minimum} to ${maximum}`;
+  return type === 'interactions' || days <= serviceDays
+    ? undefined
+    : `must be at most ${serviceDays} days: the service keeps no ${type} for longer (RECEIPTS_KEPT_DAYS)`;
+}

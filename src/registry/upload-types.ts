@@ -36,3 +36,15 @@ export function sentReferencesOf(type: UploadType): SentReference[] {
   }));
   return [student, ...items];
 }
+
+/** The types, each after those it refers to. */
+export function inOrderOfReference(): UploadType[] {
+  const ordered = new Set<UploadType>();
+  const place = (type: UploadType) => {
+    if (ordered.has(type)) return;
+    for (const reference of sentReferencesOf(type)) if (reference.type !== type) place(reference.type);
+    ordered.add(type);
+  };
+  for (const type of uploadTypes) place(type);
+  return [...ordered];
+}

@@ -68,12 +68,15 @@ export async function rejectionPage(
   const hidden = await hiddenIds(pool, organisationId);
   const written = rejections.map((stored) => {
     const isHidden = hidden.size > 0 && namesPerson(hidden, stored);
-    const rejection = isHidden ? { ...stored, record_id: null, record: null } : stored;
-    const head = JSON.stringify(headOf(rejection));
-    return `${head.slice(0, -1)},"record":${rejection.record ?? 'null'}}`;
+    return rejectionAsJson(isHidden ? { ...stored, record_id: null, record: null } : stored);
   });
   const next = more ? (rejections.at(-1)?.rejection_id ?? null) : null;
   return `{"rejections":[${written.join(',')}],"next_cursor":${JSON.stringify(next)}}`;
+}
+
+export function rejectionAsJson(rejection: StoredRejection): string {
+  const head = JSON.stringify(headOf(rejection));
+  return `${head.slice(0, -1)},"record":${rejection.record ?? 'null'}}`;
 }
 
 function headOf({ rejection_id, type, request_id, index, record_id, ...reasons }: StoredRejection) {

@@ -4,13 +4,18 @@ import type { Client, Pool } from '../postgres/pool.ts';
 import { firstUuid, uuidFloor } from '../registry/uuid-v7.ts';
 import { countChange } from './rejection-kinds.ts';
 
-/** Removes rejections of records that failed before a time, in bounded transactions. */
-export async function purgeRejections(pool: Pool, failedBefore: Date, stopping?: AbortSignal): Promise<void> {
+/** Removes rejections of records that failed before a time, of all organisations or of some, in bounded transactions. */
+export async function purgeRejections(
+  pool: Pool,
+  failedBefore: Date,
+  stopping?: AbortSignal,
+  organisationIds: readonly string[] | null = null,
+): Promise<void> {
   const oldest = uuidFloor(failedBefore.getTime());
   let found: readonly string[];
   let after = firstUuid;
   do {
-    found = await organisationsWithOld(pool, oldest, after);
+    found = await organisationsWithOld(pool, oldest, after, organisationIds);
     for (const organisationId of found) {
       await purgeOrganisation(pool, organisationId, oldest, stopping);
       if (stopping?.aborted) return;
@@ -20,16 +25,21 @@ export async function purgeRejections(pool: Pool, failedBefore: Date, stopping?:
 }
 
 /** Walks the primary key of each organisation: no index orders the rejections of all organisations by age. */
-async function organisationsWithOld(pool: Pool, oldest: string, after: string): Promise<string[]> {
+async function organisationsWithOld(
+  pool: Pool,
+  oldest: string,
+  after: string,
+  organisationIds: readonly string[] | null,
+): Promise<string[]> {
   const { rows } = await pool.query<{ organisation_id: string }>(
     `select o.organisation_id
      from tenants o cross join lateral (
        select r.rejection_id from rejections r
        where r.organisation_id = o.organisation_id and r.rejection_id < $1
        order by r.rejection_id limit 1) old
-     where o.organisation_id > $2 order by o.organisation_id
-     limit ${limits.purgeRowsMax}`,
-    [oldest, after],
+     where o.organisation_id > $2 and ($3::uuid[] is null or o.organisation_id = any ($3::uuid[]))
+     order by o.organisation_id limit ${limits.purgeRowsMax}`,
+    [oldest, after, organisationIds],
   );
   return rows.map(({ organisation_id }) => organisation_id);
 }

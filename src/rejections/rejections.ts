@@ -87,7 +87,7 @@ export async function kindIdsOf(
 
 /** The rejections with these ids, in order, until their records exceed `bytesMax`. */
 export async function readRejections(
-  pool: Pool,
+  pool: Pick<Pool, 'query'>,
   organisationId: string,
   ids: readonly string[],
   bytesMax: number,

@@ -203,7 +203,10 @@ function endingAfter(client: Client, msMax: number): Client {
 async function lockProgress(client: Client, organisationId: string): Promise<Progress> {
   await client.query({
     name: 'report: begin',
-    text: `insert into report_progress (organisation_id, step, number) values ($1, 0, 0) on conflict do nothing`,
+    // An organisation that is being removed is not in `tenants`.
+    text: `
+      insert into report_progress (organisation_id, step, number)
+      select organisation_id, 0, 0 from tenants where organisation_id = $1 on conflict do nothing`,
     values: [organisationId],
   });
   return queryRow<Progress>(client, {
@@ -262,11 +265,12 @@ async function fromLog(
   at: Progress,
   size: number,
 ): Promise<Step | undefined> {
-  const isCounted = `type in ('interactions', 'transactions')`;
+  // An entry of size 0 reports that older interactions have expired, and those stay counted.
+  const isCounted = `type in ('interactions', 'transactions') and size > 0`;
   const { rows } = await client.query<{ number: string; type: string; ids: string[] | null }>(
     `select number, type, case when ${isCounted} then ids end as ids
      from (
-       select number, type, ids, sum(case when ${isCounted} then size else 0 end) over (order by number) as size_until
+       select number, type, size, ids, sum(case when ${isCounted} then size else 0 end) over (order by number) as size_until
        from (
          select number, type, size, ids from changes where organisation_id = $1 and number > $2::bigint and ${beforeTomorrow()}
          order by number limit ${limits.reportChangesPerStep}) as next) as first_ones

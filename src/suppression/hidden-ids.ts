@@ -3,7 +3,10 @@ import type { UploadType } from '../registry/upload-types.ts';
 import { idsInText, uuidPattern } from './ids-in-text.ts';
 
 /** The ids of people whose erasure is not finished yet: nobody may read what names them. */
-export async function hiddenIds(pool: Pool, organisationId: string): Promise<ReadonlySet<string>> {
+export async function hiddenIds(
+  pool: Pick<Pool, 'query'>,
+  organisationId: string,
+): Promise<ReadonlySet<string>> {
   const { rows } = await pool.query<{ id: string }>({
     name: 'ids of people being erased',
     text: 'select id from erasure_ids where organisation_id = $1',

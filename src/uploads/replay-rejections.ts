@@ -7,7 +7,7 @@ import { limits } from '../limits.ts';
 import { type Client, isUnavailable, type Pool } from '../postgres/pool.ts';
 import { CommitUnconfirmed } from '../postgres/transactions.ts';
 import { optionalForm } from '../registry/fields.ts';
-import { sentReferencesOf, type UploadType, uploadTypes } from '../registry/upload-types.ts';
+import { inOrderOfReference, type UploadType, uploadTypes } from '../registry/upload-types.ts';
 import { firstUuid } from '../registry/uuid-v7.ts';
 import { countRejections } from '../rejections/find-rejections.ts';
 import { KindList } from '../rejections/kind-list.ts';
@@ -368,16 +368,4 @@ function headOf(
     bodyBytes: 0,
     batchCount,
   };
-}
-
-/** The types, each after those it refers to. */
-function inOrderOfReference(): UploadType[] {
-  const ordered = new Set<UploadType>();
-  const place = (type: UploadType) => {
-    if (ordered.has(type)) return;
-    for (const reference of sentReferencesOf(type)) if (reference.type !== type) place(reference.type);
-    ordered.add(type);
-  };
-  for (const type of uploadTypes) place(type);
-  return [...ordered];
 }

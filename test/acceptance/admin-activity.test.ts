@@ -12,7 +12,7 @@ let server: AdminServer;
 let admin: Api;
 let acme: Api;
 beforeAll(async () => {
-  server = await startAdminServer();
+  server = await startAdminServer({ RECEIPTS_KEPT_DAYS: '60', DELETED_ORGANISATIONS_KEPT_DAYS: '14' });
   admin = server.admin;
   for (const slug of ['acme', 'other']) await admin.post('/admin/v1/organisations', { slug });
   const { body } = await admin.post('/admin/v1/keys', { organisation: 'acme' });
@@ -24,9 +24,11 @@ it('shows the process that answers, and how far its partitions reach', async () 
   await expect
     .poll(async () => (await admin.get('/admin/v1/service')).body.processes, { timeout: 10_000 })
     .toEqual([expect.objectContaining({ version: expect.stringMatching(/^\d+\.\d+\.\d+/) })]);
-  const { partitions, nodes } = (await admin.get('/admin/v1/service')).body;
+  const { body } = await admin.get('/admin/v1/service');
+  const { partitions, nodes } = body;
   expect(partitions.map(({ table }: { table: string }) => table)).toContain('interactions');
   if (process.env.CITUS_URL === undefined) expect(nodes).toBeNull();
+  expect(body).toMatchObject({ receipts_kept_days: 60, deleted_organisations_kept_days: 14 });
 });
 
 it('ranks organisations, over HTTP and on the command line', async () => {

@@ -29,6 +29,8 @@ const routes: [method: string, path: string][] = [
   ['GET', '/admin/v1/organisations/{slug}/rejections/summary'],
   ['GET', '/admin/v1/top'],
   ['GET', '/admin/v1/service'],
+  ['DELETE', '/admin/v1/organisations/{slug}'],
+  ['POST', '/admin/v1/organisations/{slug}/restore'],
   ['POST', '/admin/v1/console-links'],
   ['POST', '/admin/v1/keys'],
   ['GET', '/admin/v1/keys'],

@@ -23,6 +23,13 @@ const asCreated = {
   interactions_per_second_max: null,
   records_per_second_max: null,
   bytes_in_flight_max: null,
+  interactions_kept_days: null,
+  receipts_kept_days: null,
+  rejections_kept_days: null,
+  records_stored_max: null,
+  bytes_stored_max: null,
+  records_stored: null,
+  bytes_stored: null,
 };
 
 async function create(slug: string, fields: object = {}) {
@@ -41,6 +48,8 @@ describe('creating one', () => {
       name: 'Acme Student Discounts',
       created_at: expect.any(String),
       suspended_at: null,
+      deleted_at: null,
+      removal: null,
       ...asCreated,
     });
     expect(Date.parse(created.created_at)).toBeGreaterThanOrEqual(before - 1);
@@ -176,6 +185,13 @@ describe('changing one', () => {
       recommendations_report: true,
     });
     expect(await change({ recommendations_report: false })).toMatchObject({ recommendations_report: false });
+    const kept = { interactions_kept_days: 90, receipts_kept_days: 30, rejections_kept_days: 1 };
+    expect(await change(kept)).toMatchObject(kept);
+    expect(await change({ receipts_kept_days: null })).toMatchObject({ ...kept, receipts_kept_days: null });
+    const quotas = { records_stored_max: 10 ** 12, bytes_stored_max: Number.MAX_SAFE_INTEGER };
+    expect(await change(quotas)).toMatchObject(quotas);
+    const none = { records_stored_max: null, bytes_stored_max: null };
+    expect(await change(none)).toMatchObject(none);
   });
 
   it('suspends and resumes it, which holds for its keys within seconds', async () => {
@@ -220,8 +236,17 @@ describe('changing one', () => {
     [{ records_per_second_max: -1 }, ['records_per_second_max']],
     [{ bytes_in_flight_max: true }, ['bytes_in_flight_max']],
     [{ recommendations_report: 'on' }, ['recommendations_report']],
+    [{ interactions_kept_days: 0 }, ['interactions_kept_days']],
+    [{ interactions_kept_days: '90d' }, ['interactions_kept_days']],
+    [{ interactions_kept_days: 3_651 }, ['interactions_kept_days']],
+    // The service keeps them for 30 days.
+    [{ receipts_kept_days: 31, rejections_kept_days: 31 }, ['receipts_kept_days', 'rejections_kept_days']],
+    [{ transactions_kept_days: 30 }, ['transactions_kept_days']],
     [{ bytes_in_flight_max: 1e15 }, ['bytes_in_flight_max']],
     [{ records_per_second_max: 2 ** 31 }, ['records_per_second_max']],
+    [{ records_stored_max: 0 }, ['records_stored_max']],
+    [{ bytes_stored_max: 2 ** 53 }, ['bytes_stored_max']],
+    [{ bytes_stored: 1 }, ['bytes_stored']],
     [{ name: 'nul\0' }, ['name']],
     [{ slug: 'renamed' }, ['slug']],
     [{ name: 'Fine', colour: 'red' }, ['colour']],
@@ -259,6 +284,7 @@ it('every act is in the audit log, with the request that it came with', async ()
   await act(patch(admin, `${path}/watched`, { records_per_second_max: 5_000 }));
   await act(patch(admin, `${path}/watched`, { recommendations_report: true }));
   await act(patch(admin, `${path}/watched`, { recommendations_report: true }));
+  await act(patch(admin, `${path}/watched`, { interactions_kept_days: 90 }));
   const entries: { act: string; actor: string; request_id: string }[] = JSON.parse(
     await server.run('audit', '--organisation', 'watched', '--json'),
   );
@@ -268,5 +294,6 @@ it('every act is in the audit log, with the request that it came with', async ()
     ['organisation.resume', 'token:operator', requestIds[2]],
     ['organisation.limit', 'token:operator', requestIds[3]],
     ['organisation.report', 'token:operator', requestIds[4]],
+    ['organisation.retention', 'token:operator', requestIds[6]],
   ]);
 });

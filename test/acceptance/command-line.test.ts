@@ -29,12 +29,48 @@ describe('organisations', () => {
     expect(created.stdout).toMatch(/new-one/);
     expectFailure(await run('organisations', 'create', 'new-one'), /"new-one" exists already/);
     const { stdout } = await run('organisations', 'list');
-    expect(stdout).toMatch(/^SLUG\tNAME\tCREATED\tSTATE\n/);
+    expect(stdout).toMatch(/^SLUG\tNAME\tCREATED\tSTATE\tRETENTION\n/);
     expect(stdout).toMatch(/^acme\tAcme Student Discounts\t/m);
     expect(stdout).toMatch(/^new-one\tnew-one\t/m);
     expect(JSON.parse((await run('organisations', 'list', '--json')).stdout)).toContainEqual(
       expect.objectContaining({ slug: 'acme', name: 'Acme Student Discounts' }),
     );
+  });
+
+  it('have a retention that is set, shown and switched off, and nothing else is changed', async () => {
+    const retain = (...flags: string[]) => run('organisations', 'set-retention', 'kept', ...flags);
+    await run('organisations', 'create', 'kept');
+    expect((await retain()).stdout).toBe(
+      'TYPE\tKEPT\tFROM\ninteractions\tfor good\tdefault\n' +
+        'receipts\t30d\tdefault (RECEIPTS_KEPT_DAYS)\nrejections\t30d\tdefault (RECEIPTS_KEPT_DAYS)\n',
+    );
+    const own = 'set for this organisation';
+    expect(await retain('--interactions', '90d', '--receipts', '14d', '--rejections', '7d')).toMatchObject({
+      exitCode: 0,
+      stderr: '',
+      stdout: `TYPE\tKEPT\tFROM\ninteractions\t90d\t${own}\nreceipts\t14d\t${own}\nrejections\t7d\t${own}\n`,
+    });
+    const { stdout } = await run('organisations', 'list');
+    expect(stdout).toMatch(/^kept\t.*\tactive\tinteractions 90d, receipts 14d, rejections 7d$/m);
+    expect(stdout).toMatch(/^acme\t.*\tactive\toff$/m);
+    expect(JSON.parse((await retain('--receipts', 'off', '--json')).stdout)).toMatchObject({
+      slug: 'kept',
+      interactions_kept_days: 90,
+      receipts_kept_days: null,
+      rejections_kept_days: 7,
+    });
+  });
+
+  it.each([
+    ['a period that is not in days', ['acme', '--interactions', '12h'], /whole number of days.*"12h"/],
+    ['no day at all', ['acme', '--interactions', '0d'], /from 1 to 3650/],
+    ['longer than the service', ['acme', '--receipts', '31d'], /at most 30 days.*RECEIPTS_KEPT_DAYS/],
+    ['longer than the service', ['acme', '--rejections', '31d'], /at most 30 days.*RECEIPTS_KEPT_DAYS/],
+    ['a type of records', ['acme', '--shops', '30d'], /--shops.*others may refer to them/],
+    ['an organisation that does not exist', ['nobody', '--interactions', '90d'], /"nobody"/],
+    ['no organisation', ['--interactions', '90d'], /slug/],
+  ])('have no retention with %s', async (_, args, help) => {
+    expectFailure(await run('organisations', 'set-retention', ...args), help);
   });
 
   it('have a report switched on only if they exist', async () => {

@@ -5,7 +5,8 @@ import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, describe, it } from 'vitest';
 import { Chance } from '../../demo/chance.ts';
 import { makePlatform, withMistakes } from '../../demo/platform.ts';
-import { type Api, apiOf } from '../support/api.ts';
+import { accessPerson } from '../support/access-person.ts';
+import { type Api, apiOf, everyPermission } from '../support/api.ts';
 import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
 import { chooseFile, launchChromium, signInAt } from '../support/console-browser.ts';
 import { takePicture } from '../support/take-picture.ts';
@@ -23,6 +24,7 @@ const screens = [
   'data',
   'data/shops',
   'interactions',
+  'access-requests',
   'privacy',
   'key',
 ];
@@ -41,15 +43,8 @@ describe.skipIf(!process.env.PICTURES)('pictures of the console (need PICTURES)'
   let emptyKey: string;
   beforeAll(async () => {
     server = await startBuiltServer();
-    key = await server.createKey(
-      'acme',
-      'data:write',
-      'data:read',
-      'interactions:write',
-      'interactions:read',
-      'data:erase',
-    );
-    emptyKey = await server.createKey('empty', 'data:read', 'data:write', 'interactions:read', 'data:erase');
+    key = await server.createKey('acme', ...everyPermission);
+    emptyKey = await server.createKey('empty', ...everyPermission);
     await fill(apiOf(server.url, key));
     await spreadOverDays(server.databaseUrl);
     browser = await launchChromium();
@@ -132,6 +127,8 @@ async function fill(api: Api): Promise<void> {
       await api.post(`/v1/data/${type}`, { records: sent.slice(at, at + 200) });
   }
   await api.post('/user-interactions/batch', { records: interactions });
+  const [{ customer_id }] = (await api.get('/v1/data/customers?limit=1')).body.records;
+  await accessPerson(api, { customer_ids: [customer_id] });
   await api.post('/v1/erasures', { customer_ids: ['c1d6a7f0-3b52-4e8f-9a64-0d2f5b7e8a11'] });
 }
 

@@ -5,7 +5,7 @@ import { existsSync, globSync, statSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type Api, apiOf } from '../support/api.ts';
+import { type Api, apiOf, everyPermission } from '../support/api.ts';
 import { type SharedServer, sharedServer } from '../support/built-server.ts';
 import {
   appearances,
@@ -36,7 +36,7 @@ describe.skipIf(!existsSync(chromiumPath))('the console (needs Debian’s chromi
 
   beforeAll(async () => {
     server = await sharedServer();
-    key = await server.createKey('console', ...permissions);
+    key = await server.createKey('console', ...everyPermission);
     api = apiOf(server.url, key);
     await api.post('/v1/data/shops', { records: [shop] });
     await api.post('/v1/data/customers', { records: [customer] });
@@ -48,8 +48,6 @@ describe.skipIf(!existsSync(chromiumPath))('the console (needs Debian’s chromi
     browser = await launchChromium();
   }, timeout);
   afterAll(() => browser?.close());
-
-  const permissions = ['data:write', 'data:read', 'interactions:read', 'interactions:write', 'data:erase'];
 
   async function open(options: BrowserContextOptions = appearances[0][1]): Promise<Page> {
     const context = await browser.newContext({ ...options, reducedMotion: 'reduce' });
@@ -207,6 +205,7 @@ describe.skipIf(!existsSync(chromiumPath))('the console (needs Debian’s chromi
       'data',
       'data/shops',
       'interactions',
+      'access-requests',
       'privacy',
       'key',
     ]) {

@@ -1,5 +1,6 @@
 // @module-tag full
 
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, describe, it } from 'vitest';
 import { type AdminServer, adminToken, patch, startAdminServer } from '../support/admin-server.ts';
@@ -12,7 +13,17 @@ import { takePicture } from '../support/take-picture.ts';
 /** Pictures of the operator's screens, taken as those of the organisation's console are. */
 
 const ofOne = ['', '/keys', '/uploads', '/rejections', '/audit'].map((tab) => `organisations/acme${tab}`);
-const screens = ['', 'organisations', 'organisations?search=hooli', ...ofOne, 'keys', 'audit', 'service'];
+const screens = [
+  '',
+  'organisations',
+  'organisations?search=hooli',
+  ...ofOne,
+  'organisations/tyrell',
+  'organisations/tyrell/keys',
+  'keys',
+  'audit',
+  'service',
+];
 const inDocs = new Set(['operator-now-1280-light', 'operator-organisations-acme-1280-light']);
 const timeout = 300_000;
 
@@ -68,8 +79,18 @@ describe.skipIf(!process.env.PICTURES)(
         await take(screen.replaceAll(/\W+/g, '-') || 'now');
       }
       await page.goto(`${server.adminUrl}/console/organisations/acme`);
-      await page.getByRole('button', { name: 'Change limits' }).click();
-      await take('limits');
+      for (const [dialog, name] of [
+        ['Delete', 'delete'],
+        ['Change limits', 'limits'],
+        ['Change retention', 'retention'],
+      ] as const) {
+        await page.getByRole('button', { name: dialog }).click();
+        await take(name);
+        if (name !== 'retention') await page.getByRole('button', { name: 'Cancel' }).click();
+      }
+      await page.getByLabel('Interactions').fill('30');
+      await page.getByRole('button', { name: 'Save' }).click();
+      await take('retention-question');
       await page.goto(`${server.adminUrl}/console/organisations/acme/keys`);
       for (const [dialog, name] of [
         ['Issue a key', 'issue'],
@@ -95,6 +116,8 @@ async function fill({ admin, url, databaseUrl }: AdminServer): Promise<void> {
   await patch(admin, '/admin/v1/organisations/acme', { records_per_second_max: 100_000 });
   await patch(admin, '/admin/v1/organisations/hooli', { suspended: true });
   await fillKeys({ admin, url });
+  await fillQuotas({ admin });
+  await admin.send('/admin/v1/organisations/tyrell', { method: 'DELETE' });
   await fillState(databaseUrl);
   const weights = organisations.map(([slug, , share]) => `('${slug}', ${share})`).join(', ');
   await queryDatabase(
@@ -105,6 +128,18 @@ async function fill({ admin, url, databaseUrl }: AdminServer): Promise<void> {
        91200 * (1 - share), 512000000 * share, 4100 * share * (1 - share), case when slug = 'initech' then 312 else 0 end
      from organisations join (values ${weights}) as weighed (slug, share) using (slug)`,
   );
+}
+
+/** When they are measured. */
+async function fillQuotas({ admin }: Pick<AdminServer, 'admin'>): Promise<void> {
+  const path = '/admin/v1/organisations/acme';
+  await patch(admin, path, {
+    records_stored_max: 210,
+    bytes_stored_max: 20_000_000_000,
+    interactions_kept_days: 365,
+    receipts_kept_days: 14,
+  });
+  while ((await admin.get(path)).body.bytes_stored === null) await sleep(1_000);
 }
 
 /** A process that is gone, and chores of which one fails. */

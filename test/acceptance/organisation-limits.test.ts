@@ -179,7 +179,9 @@ describe('organisations limit', () => {
         'requests-per-second\t1000\tdefault (REQUESTS_PER_SECOND_MAX)',
         'interactions-per-second\t9\tset for this organisation',
         'records-per-second\t5000\tset for this organisation',
-        'bytes-in-flight\t99999999\tset for this organisation\n',
+        'bytes-in-flight\t99999999\tset for this organisation',
+        'records-stored\tnone\tdefault',
+        'bytes-stored\tnone\tdefault\n',
       ].join('\n'),
     );
     const elsewhere = { DATABASE_URL: server.databaseUrl };
@@ -193,6 +195,8 @@ describe('organisations limit', () => {
     ['shown', '--records-per-second', 'many'],
     ['shown', '--interactions-per-second=-5'],
     ['shown', '--bytes-in-flight', '1GB'],
+    ['shown', '--bytes-stored', '9007199254740992'],
+    ['shown', '--records-stored', '0'],
     ['shown', '--requests', '5'],
     ['nobody', '--requests-per-second', '5'],
     [],
@@ -202,7 +206,7 @@ describe('organisations limit', () => {
     const command = ['organisations', 'limit', ...args];
     const { exitCode, stdout, stderr } = await runCommand(command, { DATABASE_URL: server.databaseUrl });
     expect({ exitCode, stdout }).toEqual({ exitCode: 1, stdout: '' });
-    expect(stderr).toMatch(/per-second|bytes-in-flight|requests|"nobody"|slug/);
+    expect(stderr).toMatch(/per-second|bytes-in-flight|-stored|requests|"nobody"|slug/);
     expect(await shown()).toEqual(before);
   });
 });

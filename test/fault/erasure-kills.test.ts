@@ -10,11 +10,11 @@ import { createTestDatabase } from '../support/database.ts';
 import { many, newShop, newTransaction } from '../support/new-records.ts';
 import { tablesWith } from '../support/tables-with.ts';
 
-/** A sweep whose process is killed twenty times, each time after a part or in the middle of one. */
+/** A sweep whose process is killed five times, or KILLS times, each time after a part or in the middle of one. */
 
-const kills = 20;
+const kills = Number(process.env.KILLS ?? 5);
 const people = 500;
-const transactions = 600_000;
+const transactions = 30_000 * kills;
 /** Each person has as many; the others' stay as they are. */
 const transactionsOfEach = 12;
 

@@ -69,9 +69,11 @@ async function msUntilElected(before: number): Promise<number> {
 async function countStatements(): Promise<{ election: number; work: number }> {
   const counts = { election: 0, work: 0 };
   for (const { query, calls } of await postgres.calls()) {
-    // Every process looks for changed keys, and sets up the connections that it opens. The leader asks every few seconds,
-    // in one statement for all organisations, whether rejections are to be settled and whether people are to be erased.
-    if (/changed_api_keys|note_api_keys_used|set_config|unsettled_batches|erasures/.test(query)) continue;
+    // Every process looks for changed keys, and sets up the connections that it opens. The leader asks again and again, in one
+    // statement for all organisations, whether there is something to settle, erase, collect, expire, remove or measure.
+    if (/changed_api_keys|note_api_keys_used|set_config/.test(query)) continue;
+    if (/unsettled_batches|erasures|access_requests|retention_progress|deleted_at|quota/.test(query))
+      continue;
     counts[query.includes('leases') ? 'election' : 'work'] += calls;
   }
   return counts;

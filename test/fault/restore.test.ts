@@ -118,6 +118,16 @@ it.skipIf(!isInstalled)(
     const [shop, customer_id, user_id] = [newShop(), randomUUID(), randomUUID()];
     const visitor = `visitor ${randomUUID()}`;
     await intake(url, 'organisations', 'limit', 'acme', '--bytes-in-flight', '100000000');
+    await intake(
+      url,
+      'organisations',
+      'set-retention',
+      'acme',
+      '--interactions',
+      '90d',
+      '--rejections',
+      '9d',
+    );
     const upload = () =>
       apiOf(before.url, kept.key).batch(
         'shops',
@@ -182,6 +192,7 @@ it.skipIf(!isInstalled)(
     const late = await issue();
     await intake(url, 'organisations', 'limit', 'acme', '--requests-per-second', '7');
     await intake(url, 'organisations', 'limit', 'acme', '--requests-per-second', '9');
+    await intake(url, 'organisations', 'set-retention', 'acme', '--interactions', 'off', '--receipts', '20d');
     await queryDatabase(url, 'delete from shops');
     const log = join(folder, 'audit.json');
     writeFileSync(log, await intake(url, 'audit', '--json', '--limit', '10000'));
@@ -223,6 +234,8 @@ it.skipIf(!isInstalled)(
     writeFileSync(short, JSON.stringify(JSON.parse(readFileSync(log, 'utf8')).slice(0, 1)));
     const refused = await runCommand(['after-restore', '--audit', short], { DATABASE_URL: asOperator.href });
     expect(refused).toMatchObject({ exitCode: 1, stderr: expect.stringContaining('does not reach back') });
+    // By the restored retention nothing is deleted, because it may have been ended since.
+    await expect(queryDatabase(target, 'select begin_expiry(null)')).rejects.toThrow('after-restore');
     const said = await intake(asOperator.href, 'after-restore', '--audit', log, '--erasures', ledger);
     expect(said).toContain('1 erasures are repeated');
     expect(said).toContain('1 revoked keys, 1 revoked admin tokens and 0 suspended organisations');
@@ -236,6 +249,13 @@ it.skipIf(!isInstalled)(
     expect(said).toContain(
       'to be set again:\n  intake-server organisations limit acme --requests-per-second 9\n',
     );
+    expect(said).toContain('The retention of 1 organisations was set again.\n');
+    expect(
+      await queryDatabase(
+        target,
+        `select interactions_kept_days, receipts_kept_days, rejections_kept_days from organisations where slug = 'acme'`,
+      ),
+    ).toEqual([{ interactions_kept_days: null, receipts_kept_days: 20, rejections_kept_days: 9 }]);
     // The first answer that is not 503 has to be that there is no such customer.
     const gone = () => status(`/v1/data/customers/${customer_id}`, kept);
     let answered = await gone();
@@ -257,10 +277,15 @@ it.skipIf(!isInstalled)(
     const fresh = await startBuiltServer({ DATABASE_URL: newer });
     servers.push(fresh);
     await expect.poll(async () => (await apiOf(fresh.url).get('/health/ready')).status).toBe(200);
-    // Without the audit log, the limits of now are shown.
-    expect(await intake(asOperator.href, 'after-restore', '--revoke-all-keys')).toContain(
+    // Without the audit log, the limits and the retention of now are shown.
+    const shown = await intake(asOperator.href, 'after-restore', '--revoke-all-keys');
+    expect(shown).toContain(
+      '  intake-server organisations set-retention acme --interactions off --receipts 20d --rejections 9d\n',
+    );
+    expect(shown).toContain(
       'limits of their own now:\n  intake-server organisations limit acme --requests-per-second default ' +
-        '--interactions-per-second default --records-per-second default --bytes-in-flight 100000000\n',
+        '--interactions-per-second default --records-per-second default --bytes-in-flight 100000000 ' +
+        '--records-stored default --bytes-stored default\n',
     );
   },
 );

@@ -61,6 +61,12 @@ const others = [
   'erasures',
   'erasure_ids',
   'suppressions',
+  'access_requests',
+  'access_request_ids',
+  'access_request_records',
+  'removals',
+  'retention_progress',
+  'quota_usage',
 ];
 
 const tableNamed = (type: string) => type.replaceAll('-', '_');
@@ -135,11 +141,36 @@ it('every index but those of organisations, keys, tokens and the audit log leads
   );
   // The purge of forgotten keys goes through all organisations, in the background; leases and partitions are of none.
   expect(rows.map(({ line }) => line).toSorted()).toEqual([
+    'access_requests: state',
     'erasures: state',
     'interaction_idempotency_keys: claimed_at',
     'interaction_partitions: first_id',
     'interaction_partitions: name',
     'leases: name',
     'upload_idempotency_keys: claimed_at',
+  ]);
+});
+
+it('every column that names an organisation or a key is one that a removal empties', async () => {
+  const { rows } = await test.pool.query<{ place: string }>(
+    `select c.relname || '.' || a.attname as place from pg_class c join pg_attribute a on a.attrelid = c.oid
+     where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'p') and not c.relispartition
+       and a.attnum > 0 and not a.attisdropped and a.attname ~ '(organisation|slug|^key_id|successor)'
+       and not (a.attname in ('organisation_id', 'key_id') and c.relname in (select organisation_tables()))`,
+  );
+  // Tables with data of organisations are found by the removal itself; these it knows by name (finish_removal).
+  expect(rows.map(({ place }) => place).toSorted()).toEqual([
+    'api_keys.key_id',
+    'api_keys.organisation_id',
+    'api_keys.successor_of',
+    'audit_log.key_id',
+    'audit_log.organisation_id',
+    'console_links.key_id',
+    'console_sessions.key_id',
+    'organisations.organisation_id',
+    'organisations.slug',
+    'quota_usage.organisation_id',
+    'removals.organisation_id',
+    'tenants.organisation_id',
   ]);
 });

@@ -23,7 +23,13 @@ async function doChores(daysKept = 30): Promise<void> {
   for (const chore of choresOf(test.pool, { ...config, receiptsKeptDays: daysKept })) await chore.run();
 }
 
-const config = { receiptsKeptDays: 30, changesKeptDays: 7, databaseTimeoutMs: 30_000, erasureKeys: [] };
+const config = {
+  receiptsKeptDays: 30,
+  changesKeptDays: 7,
+  deletedOrganisationsKeptDays: 30,
+  databaseTimeoutMs: 30_000,
+  erasureKeys: [],
+};
 const rollUp = () => choresOf(test.pool, config)[0]!.run();
 const headers = () => ({ authorization: `Bearer ${key}` });
 
@@ -138,9 +144,9 @@ it('a key of an upload is forgotten after its day', async () => {
   expect(await rowsOf('select from upload_idempotency_keys')).toEqual([]);
 });
 
-it('no chore waits for the connection of another', () => {
-  const chores = choresOf(test.pool, config);
-  expect(limits.choreConnectionsMax).toBe(chores.filter(({ isLong }) => isLong).length + 1);
+it('no loop waits for the connection of another', () => {
+  const loops = new Set(choresOf(test.pool, config).map(({ loop }) => loop));
+  expect(limits.choreConnectionsMax).toBe(loops.size);
 });
 
 it('others do not wait for a long chore', async () => {
@@ -151,8 +157,9 @@ it('others do not wait for a long chore', async () => {
       {
         name: 'long',
         everyMs: 1_000,
-        isLong: true,
-        run: (stopping) => new Promise((resolve) => stopping?.addEventListener('abort', () => resolve())),
+        loop: 'long',
+        run: (stopping) =>
+          new Promise<void>((resolve) => stopping?.addEventListener('abort', () => resolve())),
       },
       { name: 'short', everyMs: 100, run: async () => void runs++ },
     ],
@@ -160,6 +167,28 @@ it('others do not wait for a long chore', async () => {
   );
   await expect.poll(() => runs).toBeGreaterThan(1);
   await maintenance.stop();
+});
+
+it('a chore that has more to do runs again at once, when the others of its loop have had their turn', async () => {
+  const runs: string[] = [];
+  const maintenance = startMaintenance(
+    test.pool,
+    [
+      {
+        name: 'large',
+        everyMs: 3_600_000,
+        async run() {
+          runs.push('large');
+          return runs.length < 3 ? 'more' : 'all';
+        },
+      },
+      { name: 'other', everyMs: 0, run: async () => void runs.push('other') },
+    ],
+    { elected() {}, held() {}, done() {}, failed() {} },
+  );
+  await expect.poll(() => runs.length, { timeout: 20_000 }).toBeGreaterThan(5);
+  await maintenance.stop();
+  expect(runs.slice(0, 6)).toEqual(['large', 'other', 'large', 'other', 'other', 'other']);
 });
 
 it('the metrics are told how many rejections are open and how far partitions reach', async () => {

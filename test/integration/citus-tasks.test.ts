@@ -55,7 +55,7 @@ describe.skipIf(inject('citus') === null)('on Citus', () => {
 /** Statements without a distributed table, by a part of their text. */
 const coordinatorsOwn = [
   // Keys are looked up before the organisation is known, and their changes are numbered by one node's transactions.
-  'find_key',
+  'look_up_key',
   'changed_api_keys',
   'note_api_keys_used',
   'keys_can_be_trusted',

@@ -36,7 +36,7 @@ function addCapability(): void {
   copy.addMigration('bookmarks', capabilityGuide.snippet('migration'));
   copy.insertBefore(
     'src/operator/roles.ts',
-    `    'select (organisation_id, recommendations_report) on organisations',\n`,
+    `    'select, update (deleted_below) on retention_progress',\n`,
     capabilityGuide.snippet('grant'),
   );
   copy.write('src/bookmarks/bookmarks.ts', capabilityGuide.snippet('capability'));

@@ -17,7 +17,10 @@ import { expectInTime } from '../support/in-time.ts';
 
 let test: TestApp;
 const doChores = async () => {
-  const config = { receiptsKeptDays: 30, changesKeptDays: 7, databaseTimeoutMs: 30_000, erasureKeys: [] };
+  const config = {
+    ...{ receiptsKeptDays: 30, changesKeptDays: 7, deletedOrganisationsKeptDays: 30 },
+    ...{ databaseTimeoutMs: 30_000, erasureKeys: [] },
+  };
   for (const chore of choresOf(test.pool, config)) await chore.run();
 };
 let organisationId: string;

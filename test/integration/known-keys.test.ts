@@ -31,7 +31,7 @@ function counting(): { pool: Pool; lookUps: () => number } {
       const value = Reflect.get(target, property);
       if (property !== 'query') return value;
       return (...args: Parameters<Pool['query']>) => {
-        if (JSON.stringify(args[0]).includes('find_key')) count++;
+        if (JSON.stringify(args[0]).includes('look_up_key')) count++;
         return Reflect.apply(value, target, args);
       };
     },

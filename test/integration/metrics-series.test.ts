@@ -16,7 +16,7 @@ const atOnce = 32;
 
 /** What Node and the maintenance tell of, when they please. */
 const comesByItself =
-  /^(nodejs_|intake_maintenance|intake_partitions|intake_rejections_open|intake_report_lag|intake_keys_exp)/;
+  /^(nodejs_|intake_maintenance|intake_partitions|intake_rejections_open|intake_report_lag|intake_keys_exp|intake_quotas|intake_work)/;
 
 const newTag = () => ({ tag_id: randomUUID(), name: 'vegan' });
 

@@ -20,6 +20,7 @@ import { resourceTypes } from '../../src/registry/resources.ts';
 import { firstUuid, uuidFloor } from '../../src/registry/uuid-v7.ts';
 import { apiOf } from '../support/api.ts';
 import { erasureKey } from '../support/app.ts';
+import { beginRemovals } from '../support/begin-removals.ts';
 import { unlimited } from '../support/built-server.ts';
 import { followFeed, readFeed } from '../support/change-feed.ts';
 import { createTestDatabase, servingUrl, throughPooler } from '../support/database.ts';
@@ -27,8 +28,10 @@ import { eraseEverybody } from '../support/erase-everybody.ts';
 import { askEverything, makeEveryRequest } from '../support/every-request.ts';
 import { fillTable } from '../support/filled-tables.ts';
 import { freePort } from '../support/free-port.ts';
+import { moveThere } from '../support/move-there.ts';
 import { newTag } from '../support/new-records.ts';
 import { addOldChanges } from '../support/old-changes.ts';
+import { addInteractions, addOldDay } from '../support/old-interactions.ts';
 import { addOldWeek } from '../support/old-week.ts';
 import { genericPlan, type Plan, statementsInside } from '../support/plans.ts';
 import { linesThatQuery, type Recording, recordStatements } from '../support/recorded-statements.ts';
@@ -52,6 +55,7 @@ const large = [
   'upload_idempotency_keys',
   'interaction_idempotency_keys',
   'suppressions',
+  'access_request_records',
 ];
 /** Of the statements on these it is only asked whether they use an index: fewer rows are enough. */
 const medium = [
@@ -64,16 +68,19 @@ const medium = [
 ];
 /**
  * Tables that do not grow: the differences of counts are rolled up every ten seconds, batches are settled every two, the ids of
- * people are removed when they are swept, a key or an admin token has a hundred sessions at most, the others have a few rows to
- * an organisation.
+ * people are removed when they are swept or collected, a key or an admin token has a hundred sessions at most, the others have a
+ * few rows to an organisation.
  */
 const bounded = [
+  'quota_usage',
   'console_sessions',
   'console_links',
   'organisation_activity',
   'operator_sessions',
   'erasures',
   'erasure_ids',
+  'access_requests',
+  'access_request_ids',
   'record_count_changes',
   'rejection_count_changes',
   'unsettled_batches',
@@ -83,6 +90,8 @@ const bounded = [
   'rejection_kinds',
   'change_counters',
   'report_progress',
+  'removals',
+  'retention_progress',
 ];
 /** A few in all, or one a day. */
 const tiny = [
@@ -104,7 +113,11 @@ const mayCostMore: Readonly<Record<string, string>> = {
   '(request_id, rejection_id) >': 'the same: it is a range of one request, read by the index of requests',
   'order by version, hash limit': 'it reads up to 100,000 by their index, once for each process',
   'as count from suppressions': 'each process counts them once, by an index alone, and then reads them all',
+  'join pg_attribute a on a.attrelid = c.oid':
+    'it reads the catalogue, which this test makes larger by building indexes again',
   'as complete,': 'it counts the receipts of up to 31 days',
+  'as failed from receipts':
+    'a range that PostgreSQL does not know: the receipts of one import, which have one millisecond',
   'as next order by rejection_id limit 10000':
     'it reads up to 10,000 of a type or a kind by their index; the small table has fewer of them',
 };
@@ -183,6 +196,7 @@ async function useEverything(): Promise<void> {
   });
   const service = await startService(config);
   const pool = createPool({ ...config, databaseUrl: ownerUrl }, () => {});
+  const serving = createPool(config, () => {}, { plansOnce: true });
   try {
     const by = { actor: 'test' };
     const issuedToken = await issueToken(pool, by, { name: 'operator', role: 'full', expiresAt: null });
@@ -191,9 +205,17 @@ async function useEverything(): Promise<void> {
     await admin.send('/admin/v1/organisations/acme', {
       method: 'PATCH',
       headers: { 'content-type': 'application/json' },
-      body: '{"name":"Acme","recommendations_report":true}',
+      body: JSON.stringify({
+        name: 'Acme',
+        recommendations_report: true,
+        interactions_kept_days: 3,
+        receipts_kept_days: 3,
+        rejections_kept_days: 3,
+        records_stored_max: 1_000_000,
+        bytes_stored_max: 1_000_000_000,
+      }),
     });
-    const permissions = [...allPermissions, 'data:erase'];
+    const permissions = [...allPermissions, 'data:erase', 'data:access'];
     const { body: issued } = await admin.post('/admin/v1/keys', { organisation: 'acme', permissions });
     const { body: rotated } = await admin.post(`/admin/v1/keys/${issued.key_id}/rotate`, {});
     await admin.post(`/admin/v1/keys/${rotated.key_id}/revoke`, {});
@@ -209,12 +231,14 @@ async function useEverything(): Promise<void> {
     }
     const { body: link } = await admin.post('/admin/v1/console-links', { organisation: 'acme' });
     await signInAndOut(`http://127.0.0.1:${adminPort}`, { token: issuedToken?.token ?? '' });
+    await beginRemovals(admin, owner);
     await listTokens(pool, null, 10);
     for (let time = 0; time < 2; time++) await revokeToken(pool, by, 'operator');
     const api = apiOf(service.address, issued.key);
     await makeEveryRequest(api, await signerOf(ownerUrl, 'acme', 'report'));
     await waitForChange(api, service.address, issued.key);
     await signInAndOut(service.address, { link: link.path.split('#')[1] });
+    await moveThere({ serving, admin: pool }, 'acme', [erasureKey]);
     await eraseEverybody(api, pool, owner);
     await doMaintenance(api);
     const { rows } = await owner.query<{ organisation_id: string }>(
@@ -223,7 +247,7 @@ async function useEverything(): Promise<void> {
     for (const organisationId of [null, rows[0]?.organisation_id ?? null])
       await listAuditEntries(pool, organisationId, 10);
   } finally {
-    await pool.end();
+    await Promise.all([pool.end(), serving.end()]);
     await service.stop();
   }
 
@@ -249,6 +273,18 @@ async function useEverything(): Promise<void> {
       await owner.query(`update ${of}_idempotency_keys set claimed_at = now() - interval '2 days'`);
     await addOldWeek(owner, randomUUID(), 20);
     await addOldChanges(owner, [randomUUID()], 20);
+    const { rows: organisations } = await owner.query('select organisation_id from organisations limit 1');
+    const { organisation_id: acme } = organisations[0];
+    // The service itself has found that nothing had expired.
+    await owner.query('delete from retention_progress');
+    // One day is dropped; of the other, which somebody keeps, rows are deleted.
+    await addInteractions(owner, acme, await addOldDay(owner, 21), 1);
+    const shared = await addOldDay(owner, 22);
+    for (const organisationId of [acme, randomUUID()])
+      await addInteractions(owner, organisationId, shared, 1);
+    // So that the sizes of rows are sampled.
+    await owner.query(`insert into record_counts select organisation_id, 'shops', 2000 from organisations
+       on conflict (organisation_id, type) do update set records = 2000`);
     // As where there was data before there was a report.
     await owner.query(
       `insert into report_progress select organisation_id, 0, 0, '${firstUuid}', '${firstUuid}' from organisations
@@ -257,10 +293,20 @@ async function useEverything(): Promise<void> {
     const kept = {
       receiptsKeptDays: 30,
       changesKeptDays: 7,
+      deletedOrganisationsKeptDays: 30,
       databaseTimeoutMs: 30_000,
       erasureKeys: [erasureKey],
     };
     for (const chore of [...choresOf(pool, kept), ...counting(pool, kept, () => {})]) await chore.run();
+    // Among its changes are interactions that have expired.
+    await readFeed(api, { query: 'types=interactions' });
+    await owner.query('update organisations set records_stored_max = 1');
+    const keyed = () => ({ 'idempotency-key': randomUUID() });
+    const isRefused = async () =>
+      expect((await api.post('/v1/data/tags', { records: [newTag()] }, keyed())).status).toBe(403);
+    await vi.waitFor(isRefused, { timeout: 60_000, interval: 500 });
+    const visit = { interaction_type: 'SHARE', item_type: 'TAG', item_id: randomUUID(), event_timestamp: 1 };
+    expect((await api.post('/user-interactions', visit, keyed())).status).toBe(403);
     // That keys were used is written when their changes are next asked for.
     const isNoted = () => expect([...recording.statements.keys()].join()).toContain('note_api_keys_used');
     await vi.waitFor(isNoted, { timeout: 60_000 });

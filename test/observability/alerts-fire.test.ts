@@ -132,7 +132,7 @@ describe
       );
     });
 
-    it('locks: no connection is free, counts are not rolled up, uploads are slow, a report is not counted', {
+    it('locks: no connection is free, counts are not rolled up, uploads are slow, a report is not counted, a request for access waits', {
       timeout,
     }, async () => {
       const databaseUrl = await createTestDatabase();
@@ -145,6 +145,8 @@ describe
         await first.run('organisations', 'set-report', 'reported', 'on');
         const shop = newShop();
         const report = await lockTable(databaseUrl, 'report_transactions');
+        const access = await lockTable(databaseUrl, 'access_request_ids');
+        await queryDatabase(databaseUrl, oldAccessRequest);
         expect((await reported.upload('shops', [shop])).status).toBe(200);
         expect((await reported.upload('transactions', [newTransaction(shop.shop_id)])).status).toBe(200);
         const session = await lockTable(databaseUrl, 'record_count_changes');
@@ -158,9 +160,9 @@ describe
         const delaying = startDelaying(databaseUrl);
         await Promise.all([
           untilFired(prometheus, 'IntakeUploadsSlow').finally(() => delaying.stop()),
-          untilFired(prometheus, 'IntakeReportLate'),
+          untilFired(prometheus, 'IntakeReportLate', 'IntakeWorkLate access requests'),
         ]);
-        await report.end();
+        await Promise.all([report.end(), access.end()]);
         // The leader would try again after a minute.
         await first.run('organisations', 'set-report', 'reported', 'off');
         await untilQuiet(prometheus);
@@ -170,17 +172,20 @@ describe
       }
     });
 
-    it('a key that expires; the leader is killed, and its successor cannot make partitions', {
+    it('a key that expires, a quota that is used up; the leader is killed, and its successor cannot make partitions', {
       timeout,
     }, async () => {
       const databaseUrl = await createTestDatabase();
-      await queryDatabase(databaseUrl, expiringKey);
+      await queryDatabase(databaseUrl, `${expiringKey}; ${usedQuota}`);
       const stand = await startStand(databaseUrl, 'shortened');
       const { prometheus, ports } = stand;
       try {
-        await untilFired(prometheus, 'IntakeKeysExpire');
+        await untilFired(prometheus, 'IntakeKeysExpire', 'IntakeQuotaUsedUp');
         // The next leader begins with everything, so the test does not wait for the next count of keys.
-        await queryDatabase(databaseUrl, `${losePartitions}; update api_keys set expires_at = null`);
+        await queryDatabase(
+          databaseUrl,
+          `${losePartitions}; update api_keys set expires_at = null; update organisations set records_stored_max = 100`,
+        );
         await killServer(stand, 0);
         await untilFired(
           prometheus,
@@ -335,6 +340,14 @@ const expiringKey = `
   insert into organisations (organisation_id, slug, name) values (gen_random_uuid(), 'old', 'old');
   insert into api_keys (key_id, organisation_id, key_sha256, permissions, created_at, expires_at, last_used_at)
   select 'old', organisation_id, '', '{}', now() - interval '1 year', now() + interval '1 day', now() from organisations`;
+
+const oldAccessRequest = `
+  insert into access_requests (organisation_id, access_request_id, key_id, people)
+  select organisation_id, uuid_floor(now() - interval '2 days'), 'gone', 1 from organisations where slug = 'reported'`;
+
+const usedQuota = `
+  update organisations set records_stored_max = 2;
+  insert into record_counts (organisation_id, type, records) select organisation_id, 'tags', 2 from organisations`;
 
 /** All days but three are gone, and the service has lost the right to make them. */
 const losePartitions = `

@@ -85,7 +85,7 @@ it('the first row of the service answers "healthy now?" in single numbers, and p
 it('every panel about processes can be filtered by process, and rates have windows of four scrapes', () => {
   for (const { expr } of expressions) {
     for (const [, window] of expr.matchAll(/\[([^\]]+)\]/g)) expect(window).toBe('$__rate_interval');
-    if (!/maintenance|partitions|certificate|rejections_open/.test(expr))
+    if (!/maintenance|partitions|certificate|rejections_open|quotas|work_/.test(expr))
       for (const [metric] of expr.matchAll(/\bintake_\w+(?!\w)[^}]{0,60}/g))
         expect(metric).toContain('instance=~"$instance"');
   }

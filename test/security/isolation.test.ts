@@ -3,14 +3,14 @@ import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { idFieldOf, type TestRecord } from '../acceptance/record-types.ts';
 import { allPages } from '../support/all-pages.ts';
-import { type Api, apiOf } from '../support/api.ts';
+import { type Api, apiOf, everyPermission } from '../support/api.ts';
 import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
 import { readFeed } from '../support/change-feed.ts';
 import { describedParameters } from '../support/described-parameters.ts';
 import { overviewOf } from '../support/overview.ts';
 import { queryDatabase } from '../support/query-database.ts';
 import { listRejections, type Rejection, summariseRejections } from '../support/rejections.ts';
-import { erasureRules } from './foreign-erasures.ts';
+import { peopleRules } from './foreign-people.ts';
 import {
   attackersDay,
   countedReports,
@@ -64,9 +64,8 @@ let overviewBefore: unknown;
 
 beforeAll(async () => {
   server = await startBuiltServer();
-  const scopes = ['data:write', 'data:read', 'interactions:write', 'interactions:read', 'data:erase'];
-  const victimsKey = await server.createKey('victim', ...scopes);
-  attackersKey = await server.createKey('attacker', ...scopes);
+  const victimsKey = await server.createKey('victim', ...everyPermission);
+  attackersKey = await server.createKey('attacker', ...everyPermission);
   for (const slug of ['victim', 'attacker']) await server.run('organisations', 'set-report', slug, 'on');
   [victim, attacker] = [apiOf(server.url, victimsKey), apiOf(server.url, attackersKey)];
   const [row] = await queryDatabase<{ organisation_id: string }>(
@@ -316,7 +315,7 @@ const rules: Record<string, (operation: Operation) => Promise<void>> = {
     const { body } = await attacker.get('/user-interactions?limit=1');
     await askAsAttacker({ path: path.replace(/\{\w+\}/, body.interactions[0].interaction_id) });
   },
-  ...erasureRules(() => ({ victim, attacker, anybody: apiOf(server.url), ask: askAsAttacker })),
+  ...peopleRules(() => ({ victim, attacker, anybody: apiOf(server.url), ask: askAsAttacker })),
   'health-live': saysTheSameToAll,
   'health-ready': saysTheSameToAll,
 };

@@ -12,7 +12,7 @@ import {
   type StoredIds,
   storeReferenced,
 } from '../acceptance/record-types.ts';
-import { apiOf } from '../support/api.ts';
+import { apiOf, everyPermission } from '../support/api.ts';
 import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
 import { createTestDatabase } from '../support/database.ts';
 import { describedParameters } from '../support/described-parameters.ts';
@@ -42,8 +42,12 @@ beforeAll(async () => {
   const run = (...args: string[]) => runCommand(args, { DATABASE_URL: directUrl });
   await run('organisations', 'create', 'acme');
   await run('organisations', 'set-report', 'acme', 'on');
-  const scopes = ['data:write', 'data:read', 'interactions:write', 'interactions:read', 'data:erase'];
-  const asked = ['--organisation', 'acme', '--json', ...scopes.flatMap((scope) => ['--scope', scope])];
+  const asked = [
+    '--organisation',
+    'acme',
+    '--json',
+    ...everyPermission.flatMap((scope) => ['--scope', scope]),
+  ];
   const issue = async () => JSON.parse((await run('keys', 'issue', ...asked)).stdout).key as string;
   [key, plantedKey] = [await issue(), await issue()];
   proxy = await startTcpProxy(directUrl);
@@ -232,6 +236,8 @@ describe('with LOG_LEVEL=trace, what was planted', () => {
       expect(await post('/v1/data/tags', { records: secret })).toBe(400);
       expect(await post('/v1/data/tags', { [secret]: 1, records: [] })).toBe(400);
       expect(await post('/v1/erasures', { customer_ids: [secret], mode: secret, [secret]: 1 })).toBe(400);
+      expect(await post('/v1/access-requests', { customer_ids: [secret], [secret]: 1 })).toBe(400);
+      expect(await post('/v1/access-requests', { user_ids: [secret] })).toBe(202);
       expect(await post('/v1/erasures', { user_ids: [secret] })).toBe(202);
     }
     await expectNothingLogged();

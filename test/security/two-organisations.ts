@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { expect } from 'vitest';
 import { fieldsOf, idFieldOf, makeRecord, recordTypes, type TestRecord } from '../acceptance/record-types.ts';
+import { accessPerson } from '../support/access-person.ts';
 import type { Api } from '../support/api.ts';
 import { erasePerson } from '../support/erase-person.ts';
 import { everyRowOf } from '../support/query-database.ts';
@@ -98,6 +99,7 @@ export async function storeVictims(victim: Api, databaseUrl: string): Promise<Vi
     recommendation_id,
     interaction_id: recorded.body.interaction_id,
     erasure_id: await erasePerson(victim),
+    access_request_id: await accessPerson(victim, { customer_ids: [foreign.customers] }),
     request_id: requestIds.at(-1)!,
     idempotency_key: `${victimsWord} tags false`,
     // Where a page begins: any id will do, and this one is of the kind that lists give.
@@ -107,7 +109,9 @@ export async function storeVictims(victim: Api, databaseUrl: string): Promise<Vi
   const rejections = (await listRejections(victim)).map(({ rejection_id }) => rejection_id);
   expect(rejections).toHaveLength(types.length + 2);
   const ids = [...Object.values(foreign), ...Object.values(taken), ...requestIds, ...rejections];
-  const own = [victimsWord, victimsDay, recommendation_id, values.interaction_id, values.erasure_id, ...ids];
+  const { interaction_id, erasure_id, access_request_id } = values;
+  const made = [recommendation_id, interaction_id, erasure_id, access_request_id];
+  const own = [victimsWord, victimsDay, ...made, ...ids];
   return { values, own, signed: await signedCursorsOf(databaseUrl, 'victim') };
 }
 

@@ -36,7 +36,7 @@ export async function addAdminToken(databaseUrl: string): Promise<void> {
 }
 
 /** The same database for somebody who may do what the admin API does, and no more. */
-async function adminDatabaseUrl(ownerUrl: string): Promise<string> {
+export async function adminDatabaseUrl(ownerUrl: string): Promise<string> {
   const url = new URL(ownerUrl);
   url.username = 'intake_admin_test';
   // Another file may be making it at this moment: a role belongs to the whole cluster.

@@ -17,6 +17,16 @@ export interface Api {
   send(path: string, init: RequestInit): Promise<Answer>;
 }
 
+/** For a key that may do everything. */
+export const everyPermission: readonly string[] = [
+  'data:write',
+  'data:read',
+  'interactions:write',
+  'interactions:read',
+  'data:erase',
+  'data:access',
+];
+
 export function apiOf(url: string, key?: string): Api {
   const authorization: Record<string, string> = key === undefined ? {} : { authorization: `Bearer ${key}` };
   const send = async (path: string, init: RequestInit): Promise<Answer> => {

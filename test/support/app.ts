@@ -47,7 +47,7 @@ export async function createTestApp(given?: string): Promise<TestApp> {
       await changeOrganisation(pool, by, slug, { recommendations_report: true });
       const wanted = {
         organisationId: created.organisation_id,
-        permissions: [...allPermissions, 'data:erase'],
+        permissions: [...allPermissions, 'data:erase', 'data:access'],
       };
       const { key } = await issueKey(pool, by, { ...wanted, label: null, expiresAt: null });
       return { organisationId: created.organisation_id, key };

@@ -7,7 +7,10 @@ export interface Change {
   readonly type: string;
   readonly id: string;
   readonly deleted: boolean;
+  readonly erased?: boolean;
   readonly record: Record<string, unknown> | null;
+  /** In place of the id and the record: all of the type that were received before are gone. */
+  readonly expired_before?: string;
 }
 
 /** Pages from a cursor on until there is nothing more, and the cursor after the last. */
@@ -30,8 +33,22 @@ export async function readFeed(
 export class FeedCopy {
   readonly records = new Map<string, string>();
 
-  apply({ type, id, record }: Pick<Change, 'type' | 'id' | 'record'>): void {
-    this.records.set(`${type} ${id}`, JSON.stringify(record));
+  apply({
+    type,
+    id,
+    record,
+    expired_before,
+  }: Pick<Change, 'type' | 'id' | 'record' | 'expired_before'>): void {
+    if (expired_before === undefined) this.records.set(`${type} ${id}`, JSON.stringify(record));
+    else this.#removeOlder(type, Date.parse(expired_before));
+  }
+
+  /** The time of receipt is in the id. */
+  #removeOlder(type: string, ms: number): void {
+    for (const [key] of this.records) {
+      const [of, id = ''] = key.split(' ');
+      if (of === type && Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16) < ms) this.records.delete(key);
+    }
   }
 }
 

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type pg from 'pg';
 import { expect, vi } from 'vitest';
+import { collectForAll } from '../../src/access/collect.ts';
 import { sweepErasures, sweepStep } from '../../src/erasure/sweep/sweep.ts';
 import { indexPartitions } from '../../src/interactions/interaction-partitions.ts';
 import type { Pool } from '../../src/postgres/pool.ts';
@@ -17,6 +18,7 @@ export async function eraseEverybody(api: Api, pool: Pool, owner: pg.Client): Pr
   for (const mode of ['anonymise', 'delete']) {
     const { customer_id, user_id } = await newPerson(api, shop.shop_id, owner);
     await indexPartitions(pool);
+    await accessEverybody(api, pool, owner, { customer_ids: [customer_id] });
     const sent = { customer_ids: [customer_id], user_ids: [user_id], mode };
     const { status, body } = await api.post('/v1/erasures', sent);
     expect(status).toBe(202);
@@ -42,6 +44,28 @@ export async function eraseEverybody(api: Api, pool: Pool, owner: pg.Client): Pr
     await sweepErasures(pool, suppressions);
   }
   await owner.query(`update erasures set swept_at = now() - interval '60 days' where state = 'swept'`);
+}
+
+/** Collects what is stored about a person, twice: one part of what is kept is erased, another expires. */
+async function accessEverybody(api: Api, pool: Pool, owner: pg.Client, sent: object): Promise<void> {
+  const suppressions = new Suppressions([erasureKey]);
+  for (const isOld of [true, false]) {
+    const { status, body } = await api.post('/v1/access-requests', sent);
+    expect(status).toBe(202);
+    await vi.waitFor(
+      async () => {
+        await collectForAll(pool, suppressions);
+        expect((await api.get(`/v1/access-requests/${body.access_request_id}`)).body.state).toBe('done');
+      },
+      { timeout: 30_000 },
+    );
+    expect((await api.get(`/v1/access-requests/${body.access_request_id}/records`)).body).not.toBe('');
+    expect((await api.get(`/v1/access-requests?limit=1&cursor=${body.access_request_id}`)).status).toBe(200);
+    if (isOld)
+      await owner.query(
+        `update access_requests set done_at = now() - interval '8 days' where state = 'done'`,
+      );
+  }
 }
 
 async function newPerson(api: Api, shop_id: string, owner: pg.Client) {

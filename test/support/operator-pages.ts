@@ -12,8 +12,8 @@ export class OperatorPages {
   /** Every address that a page showed or asked for. */
   readonly addresses: string[] = [];
 
-  static async start(): Promise<OperatorPages> {
-    const server = await startAdminServer();
+  static async start(env: Record<string, string> = {}): Promise<OperatorPages> {
+    const server = await startAdminServer(env);
     return new OperatorPages(server, await launchChromium());
   }
 

@@ -23,7 +23,7 @@ export interface Exporter {
 export interface Prometheus extends Exporter {
   /** The labels and the value of each series that an expression has now. */
   query(expression: string): Promise<{ labels: Record<string, string>; value: number }[]>;
-  /** Each alert that fires, by its name, with the chore, code or part that it names. */
+  /** Each alert that fires, by its name, with the chore, code, part or work that it names. */
   firing(): Promise<string[]>;
   /** Each that has fired within the last so many seconds, whether or not it still does. */
   fired(seconds: number): Promise<string[]>;
@@ -84,7 +84,7 @@ export async function startPrometheus(
 
 function namesOf(alerts: readonly { labels: Record<string, string> }[]): string[] {
   const named = alerts.map(({ labels }) =>
-    [labels.alertname, labels.chore ?? labels.code ?? labels.part].filter(Boolean).join(' '),
+    [labels.alertname, labels.chore ?? labels.code ?? labels.part ?? labels.work].filter(Boolean).join(' '),
   );
   return [...new Set(named)].sort();
 }

@@ -1,8 +1,8 @@
-import type { Pool } from '../../src/postgres/pool.ts';
+import type pg from 'pg';
 
 /** The tables in which one of the texts occurs. */
 export async function tablesWith(
-  admin: Pick<Pool, 'query'>,
+  admin: Pick<pg.Client | pg.Pool, 'query'>,
   texts: readonly string[],
 ): Promise<Record<string, number>> {
   const { rows: tables } = await admin.query<{ name: string }>(

@@ -1,12 +1,13 @@
 import { changes } from './commands/changes.ts';
 import { check } from './commands/check.ts';
-import { erase } from './commands/erasing/erase.ts';
-import { erasures } from './commands/erasing/erasures.ts';
 import { exportRecords } from './commands/export.ts';
 import { fields } from './commands/fields.ts';
 import { interactions } from './commands/interactions.ts';
 import { login, whoami } from './commands/login.ts';
 import { map } from './commands/map.ts';
+import { access } from './commands/people/access.ts';
+import { erase } from './commands/people/erase.ts';
+import { erasures } from './commands/people/erasures.ts';
 import { rejections } from './commands/rejections.ts';
 import { report } from './commands/report.ts';
 import { requests } from './commands/requests.ts';
@@ -31,6 +32,7 @@ const withoutCompletion: Readonly<Record<string, Command>> = {
   report,
   erase,
   erasures,
+  access,
 };
 
 export const commands: Readonly<Record<string, Command>> = {

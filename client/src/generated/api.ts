@@ -760,7 +760,7 @@ export interface paths {
         };
         /**
          * Read changes
-         * @description Returns what was created or changed, in order: each record as it is now. Send `next_cursor` as `after` for what comes next; while `has_more` is true there may be more at once. A record that was changed several times may come several times. With `Accept: application/x-ndjson` the answer goes on: a line per change as it is stored, and every 10 seconds without one a line with the `cursor` alone. It ends after 10 minutes; go on with the cursor of the last complete line. Changes are kept for a week, or as long as the operator says; a cursor that is older is 410. Changes of interactions also need the permission `interactions:read`; without it, name the other `types`.
+         * @description Returns what was created or changed, in order: each record as it is now. Send `next_cursor` as `after` for what comes next; while `has_more` is true there may be more at once. A record that was changed several times may come several times. An entry with `expired_before` reports that all records of its type that were received before that time have expired: remove them. With `Accept: application/x-ndjson` the answer goes on: a line per change as it is stored, and every 10 seconds without one a line with the `cursor` alone. It ends after 10 minutes; go on with the cursor of the last complete line. Changes are kept for a week, or as long as the operator says; a cursor that is older is 410. Changes of interactions also need the permission `interactions:read`; without it, name the other `types`.
          *
          *     Needs the permission `data:read`.
          */
@@ -1117,6 +1117,78 @@ export interface paths {
          * @description Returns the public keys, the newest first, as PEM. No key is needed to read them.
          */
         get: operations["list-erasure-keys"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/access-requests": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List access requests
+         * @description Returns a page, the newest first: send `next_cursor` as `cursor` until it is null.
+         *
+         *     Needs the permission `data:access`.
+         */
+        get: operations["list-access-requests"];
+        put?: never;
+        /**
+         * Request what is stored about people
+         * @description Collects everything that is stored about customers, by `customer_ids`, and people known from interactions alone, by `user_ids`. Name one person in a request: its records do not say whose they are.
+         *
+         *     Needs the permission `data:access`.
+         */
+        post: operations["request-access"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/access-requests/{access_request_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get an access request
+         * @description Returns how far it has got. Without `records`, nothing was found.
+         *
+         *     Needs the permission `data:access`.
+         */
+        get: operations["get-access-request"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/access-requests/{access_request_id}/records": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Download what was collected
+         * @description Returns NDJSON, `{"type", "id", "record"}` on each line, until it expires, 7 days after it was done.
+         *
+         *     Needs the permission `data:access`.
+         */
+        get: operations["download-access-request"];
         put?: never;
         post?: never;
         delete?: never;
@@ -2415,6 +2487,30 @@ export interface components {
             /** @description null on the last page */
             next_cursor: string | null;
         };
+        AccessRequest: {
+            /** Format: uuid */
+            access_request_id: string;
+            /** @enum {string} */
+            state: "pending" | "running" | "done" | "expired";
+            /** Format: date-time */
+            requested: string;
+            key_id: string;
+            /** @description how many ids were sent */
+            people: number;
+            /** @description how many records of each type were collected */
+            records: {
+                [key: string]: number;
+            };
+            started: string | null;
+            done: string | null;
+            /** @description until when its records can be downloaded */
+            expires: string | null;
+        };
+        AccessRequestPage: {
+            access_requests: components["schemas"]["AccessRequest"][];
+            /** @description null on the last page */
+            next_cursor: string | null;
+        };
         ErasureCertificate: {
             certificate: {
                 service: string;
@@ -2526,8 +2622,18 @@ export interface components {
             /** @description the record as it is now, as reading it back gives it; null if it is no longer stored */
             record: Record<string, never> | null;
         };
+        Expiry: {
+            /** @description goes on after this entry */
+            cursor: string;
+            type: components["schemas"]["RecordType"];
+            /**
+             * Format: date-time
+             * @description everything of the type that was received before is gone: remove it from a copy
+             */
+            expired_before: string;
+        };
         ChangePage: {
-            changes: components["schemas"]["Change"][];
+            changes: (components["schemas"]["Change"] | components["schemas"]["Expiry"])[];
             /** @description goes on after this page */
             next_cursor: string;
             /** @description false where everything that is stored has been read */
@@ -2649,7 +2755,7 @@ export interface components {
              * @description for programs; the list of errors says what to do about each
              * @enum {string}
              */
-            code: "malformed_request" | "malformed_json" | "malformed_utf8" | "malformed_encoding" | "nested_too_deeply" | "invalid_request" | "unauthorized" | "https_required" | "missing_permission" | "origin_not_allowed" | "organisation_suspended" | "not_found" | "unknown_type" | "record_not_found" | "receipt_not_found" | "interaction_not_found" | "erasure_not_found" | "method_not_allowed" | "timed_out" | "erasure_not_swept" | "report_off" | "cursor_too_old" | "body_too_large" | "unsupported_media_type" | "unsupported_encoding" | "expectation_failed" | "idempotency_key_reused" | "too_many_failed_keys" | "too_many_requests" | "headers_too_large" | "internal" | "outcome_unknown" | "erasure_not_configured" | "database_unavailable" | "schema_behind" | "schema_ahead" | "stalled" | "overloaded" | "shutting_down";
+            code: "malformed_request" | "malformed_json" | "malformed_utf8" | "malformed_encoding" | "nested_too_deeply" | "invalid_request" | "unauthorized" | "https_required" | "missing_permission" | "origin_not_allowed" | "organisation_suspended" | "quota_exceeded" | "not_found" | "unknown_type" | "record_not_found" | "receipt_not_found" | "interaction_not_found" | "erasure_not_found" | "access_request_not_found" | "access_request_expired" | "method_not_allowed" | "timed_out" | "erasure_not_swept" | "access_request_not_done" | "too_many_access_requests" | "report_off" | "organisation_deleted" | "cursor_too_old" | "body_too_large" | "unsupported_media_type" | "unsupported_encoding" | "expectation_failed" | "idempotency_key_reused" | "too_many_failed_keys" | "too_many_requests" | "headers_too_large" | "internal" | "outcome_unknown" | "erasure_not_configured" | "database_unavailable" | "schema_behind" | "schema_ahead" | "stalled" | "overloaded" | "shutting_down";
             /** @description for people: what is wrong, then what to do */
             message: string;
             /** @description with `missing_permission`: the permission that the key lacks */
@@ -2688,12 +2794,13 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description The key may not do this, not from this origin, its organisation is suspended, or HTTPS was not used. Codes: `https_required`, `missing_permission`, `origin_not_allowed`, `organisation_suspended`. */
+        /** @description The key may not do this, not from this origin, its organisation is suspended or may store nothing more, or HTTPS was not used. Codes: `https_required`, `missing_permission`, `origin_not_allowed`, `organisation_suspended`, `quota_exceeded`. */
         Forbidden: {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];
                 RateLimit: components["headers"]["RateLimit"];
                 "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                "Intake-Quota": components["headers"]["Intake-Quota"];
                 [name: string]: unknown;
             };
             content: {
@@ -2704,6 +2811,18 @@ export interface components {
         RequestTimeout: {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Error"];
+            };
+        };
+        /** @description The organisation was deleted. Codes: `organisation_deleted`, `cursor_too_old`. */
+        Gone: {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                RateLimit: components["headers"]["RateLimit"];
+                "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                 [name: string]: unknown;
             };
             content: {
@@ -2799,6 +2918,7 @@ export interface components {
                 "X-Request-Id": components["headers"]["X-Request-Id"];
                 RateLimit: components["headers"]["RateLimit"];
                 "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                "Intake-Quota": components["headers"]["Intake-Quota"];
                 "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
                 [name: string]: unknown;
             };
@@ -2845,6 +2965,7 @@ export interface components {
                 "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                 /** @description seconds to wait before sending the request again */
                 "Retry-After"?: number;
+                "Intake-Quota": components["headers"]["Intake-Quota"];
                 "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
                 [name: string]: unknown;
             };
@@ -2897,6 +3018,7 @@ export interface components {
                 "X-Request-Id": components["headers"]["X-Request-Id"];
                 RateLimit: components["headers"]["RateLimit"];
                 "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                "Intake-Quota": components["headers"]["Intake-Quota"];
                 "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
                 [name: string]: unknown;
             };
@@ -2923,6 +3045,7 @@ export interface components {
                 "Retry-After": components["headers"]["Retry-After"];
                 RateLimit: components["headers"]["RateLimit"];
                 "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                "Intake-Quota": components["headers"]["Intake-Quota"];
                 [name: string]: unknown;
             };
             content: {
@@ -2967,6 +3090,7 @@ export interface components {
                 "X-Request-Id": components["headers"]["X-Request-Id"];
                 RateLimit: components["headers"]["RateLimit"];
                 "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                "Intake-Quota": components["headers"]["Intake-Quota"];
                 "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
                 [name: string]: unknown;
             };
@@ -3007,6 +3131,8 @@ export interface components {
         To: string;
         /** @description the id of the erasure */
         ErasureId: string;
+        /** @description the id of the access request */
+        AccessRequestId: string;
     };
     requestBodies: never;
     headers: {
@@ -3018,6 +3144,11 @@ export interface components {
         RateLimit: string;
         /** @description each limit: its quota and its window in seconds */
         "RateLimit-Policy": string;
+        /**
+         * @description if 80 % or more of a quota of the organisation is used: of records, of bytes, or of both, what is `used` and what it may be at most; not with a browser key
+         * @example "records";used=810000;max=1000000
+         */
+        "Intake-Quota": string;
         /** @description with NDJSON: where the change feed goes on with what is stored from now on; send it as `after` of `/v1/changes` */
         "Changes-Cursor": string;
         /** @description the whole answer repeats that of the first request with this `Idempotency-Key`; absent if this request stored a batch */
@@ -3063,6 +3194,7 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             408: components["responses"]["RequestTimeout"];
+            410: components["responses"]["Gone"];
             417: components["responses"]["ExpectationFailed"];
             429: components["responses"]["TooManyRequests"];
             431: components["responses"]["HeadersTooLarge"];
@@ -3100,6 +3232,7 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             408: components["responses"]["RequestTimeout"];
+            410: components["responses"]["Gone"];
             413: components["responses"]["ContentTooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
             417: components["responses"]["ExpectationFailed"];
@@ -3148,6 +3281,7 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             408: components["responses"]["RequestTimeout"];
+            410: components["responses"]["Gone"];
             417: components["responses"]["ExpectationFailed"];
             429: components["responses"]["TooManyRequests"];
             431: components["responses"]["HeadersTooLarge"];
@@ -3185,6 +3319,7 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             408: components["responses"]["RequestTimeout"];
+            410: components["responses"]["Gone"];
             413: components["responses"]["ContentTooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
             417: components["responses"]["ExpectationFailed"];
@@ -3233,6 +3368,7 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             408: components["responses"]["RequestTimeout"];
+            410: components["responses"]["Gone"];
             417: components["responses"]["ExpectationFailed"];
             429: components["responses"]["TooManyRequests"];
             431: components["responses"]["HeadersTooLarge"];
@@ -3270,6 +3406,7 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             408: components["responses"]["RequestTimeout"];
+            410: components["responses"]["Gone"];
             413: components["responses"]["ContentTooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
             417: components["responses"]["ExpectationFailed"];
@@ -3316,6 +3453,7 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             408: components["responses"]["RequestTimeout"];
+            410: components["responses"]["Gone"];
             417: components["responses"]["ExpectationFailed"];
             429: components["responses"]["TooManyRequests"];
             431: components["responses"]["HeadersTooLarge"];
@@ -3353,6 +3491,7 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             408: components["responses"]["RequestTimeout"];
+            410: components["responses"]["Gone"];
             413: components["responses"]["ContentTooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
             417: components["responses"]["ExpectationFailed"];
@@ -3401,6 +3540,7 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             408: components["responses"]["RequestTimeout"];
+            410: components["responses"]["Gone"];
             417: components["responses"]["ExpectationFailed"];
             429: components["responses"]["TooManyRequests"];
             431: components["responses"]["HeadersTooLarge"];
@@ -3438,6 +3578,7 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             408: components["responses"]["RequestTimeout"];
+            410: components["responses"]["Gone"];
             413: components["responses"]["ContentTooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
             417: components["responses"]["ExpectationFailed"];
@@ -3484,6 +3625,7 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             408: components["responses"]["RequestTimeout"];
+            410: components["responses"]["Gone"];
             417: components["responses"]["ExpectationFailed"];
             429: components["responses"]["TooManyRequests"];
             431: components["responses"]["HeadersTooLarge"];
@@ -3521,6 +3663,7 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             408: components["responses"]["RequestTimeout"];
+            410: components["responses"]["Gone"];
             413: components["responses"]["ContentTooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
             417: components["responses"]["ExpectationFailed"];
@@ -3571,6 +3714,7 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             408: components["responses"]["RequestTimeout"];
+            410: components["responses"]["Gone"];
             417: components["responses"]["ExpectationFailed"];
             429: components["responses"]["TooManyRequests"];
             431: components["responses"]["HeadersTooLarge"];
@@ -3608,6 +3752,7 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             408: components["responses"]["RequestTimeout"];
+            410: components["responses"]["Gone"];
             413: components["responses"]["ContentTooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
             417: components["responses"]["ExpectationFailed"];
@@ -3654,6 +3799,7 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             408: components["responses"]["RequestTimeout"];
+            410: components["responses"]["Gone"];
             417: components["responses"]["ExpectationFailed"];
             429: components["responses"]["TooManyRequests"];
             431: components["responses"]["HeadersTooLarge"];
@@ -3691,6 +3837,7 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             408: components["responses"]["RequestTimeout"];
+            410: components["responses"]["Gone"];
             413: components["responses"]["ContentTooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
             417: components["responses"]["ExpectationFailed"];
@@ -3737,6 +3884,7 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             408: components["responses"]["RequestTimeout"];
+            410: components["responses"]["Gone"];
             417: components["responses"]["ExpectationFailed"];
             429: components["responses"]["TooManyRequests"];
             431: components["responses"]["HeadersTooLarge"];
@@ -3774,6 +3922,7 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             408: components["responses"]["RequestTimeout"];
+            410: components["responses"]["Gone"];
             413: components["responses"]["ContentTooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
             417: components["responses"]["ExpectationFailed"];
@@ -3820,6 +3969,7 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             408: components["responses"]["RequestTimeout"];
+            410: components["responses"]["Gone"];
             417: components["responses"]["ExpectationFailed"];
             429: components["responses"]["TooManyRequests"];
             431: components["responses"]["HeadersTooLarge"];
@@ -3857,6 +4007,7 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             408: components["responses"]["RequestTimeout"];
+            410: components["responses"]["Gone"];
             413: components["responses"]["ContentTooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
             417: components["responses"]["ExpectationFailed"];
@@ -3907,6 +4058,7 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             408: components["responses"]["RequestTimeout"];
+            410: components["responses"]["Gone"];
             417: components["responses"]["ExpectationFailed"];
             429: components["responses"]["TooManyRequests"];
             431: components["responses"]["HeadersTooLarge"];
@@ -3944,6 +4096,7 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             408: components["responses"]["RequestTimeout"];
+            410: components["responses"]["Gone"];
             413: components["responses"]["ContentTooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
             417: components["responses"]["ExpectationFailed"];
@@ -3990,6 +4143,7 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             408: components["responses"]["RequestTimeout"];
+            410: components["responses"]["Gone"];
             417: components["responses"]["ExpectationFailed"];
             429: components["responses"]["TooManyRequests"];
             431: components["responses"]["HeadersTooLarge"];
@@ -4027,6 +4181,7 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             408: components["responses"]["RequestTimeout"];
+            410: components["responses"]["Gone"];
             413: components["responses"]["ContentTooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
             417: components["responses"]["ExpectationFailed"];
@@ -4077,6 +4232,7 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             408: components["responses"]["RequestTimeout"];
+            410: components["responses"]["Gone"];
             417: components["responses"]["ExpectationFailed"];
             429: components["responses"]["TooManyRequests"];
             431: components["responses"]["HeadersTooLarge"];
@@ -4114,6 +4270,7 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             408: components["responses"]["RequestTimeout"];
+            410: components["responses"]["Gone"];
             413: components["responses"]["ContentTooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
             417: components["responses"]["ExpectationFailed"];
@@ -4164,6 +4321,7 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             408: components["responses"]["RequestTimeout"];
+            410: components["responses"]["Gone"];
             417: components["responses"]["ExpectationFailed"];
             429: components["responses"]["TooManyRequests"];
             431: components["responses"]["HeadersTooLarge"];
@@ -4201,6 +4359,7 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             408: components["responses"]["RequestTimeout"];
+            410: components["responses"]["Gone"];
             413: components["responses"]["ContentTooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
             417: components["responses"]["ExpectationFailed"];
@@ -4249,6 +4408,7 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             408: components["responses"]["RequestTimeout"];
+            410: components["responses"]["Gone"];
             417: components["responses"]["ExpectationFailed"];
             429: components["responses"]["TooManyRequests"];
             431: components["responses"]["HeadersTooLarge"];
@@ -4285,6 +4445,7 @@ export interface operations {
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             408: components["responses"]["RequestTimeout"];
+            410: components["responses"]["Gone"];
             417: components["responses"]["ExpectationFailed"];
             429: components["responses"]["TooManyRequests"];
             431: components["responses"]["HeadersTooLarge"];
@@ -4321,6 +4482,7 @@ export interface operations {
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             408: components["responses"]["RequestTimeout"];
+            410: components["responses"]["Gone"];
             417: components["responses"]["ExpectationFailed"];
             429: components["responses"]["TooManyRequests"];
             431: components["responses"]["HeadersTooLarge"];
@@ -4357,6 +4519,7 @@ export interface operations {
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             408: components["responses"]["RequestTimeout"];
+            410: components["responses"]["Gone"];
             417: components["responses"]["ExpectationFailed"];
             429: components["responses"]["TooManyRequests"];
             431: components["responses"]["HeadersTooLarge"];
@@ -4393,6 +4556,7 @@ export interface operations {
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             408: components["responses"]["RequestTimeout"];
+            410: components["responses"]["Gone"];
             417: components["responses"]["ExpectationFailed"];
             429: components["responses"]["TooManyRequests"];
             431: components["responses"]["HeadersTooLarge"];
@@ -4429,6 +4593,7 @@ export interface operations {
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             408: components["responses"]["RequestTimeout"];
+            410: components["responses"]["Gone"];
             417: components["responses"]["ExpectationFailed"];
             429: components["responses"]["TooManyRequests"];
             431: components["responses"]["HeadersTooLarge"];
@@ -4465,6 +4630,7 @@ export interface operations {
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             408: components["responses"]["RequestTimeout"];
+            410: components["responses"]["Gone"];
             417: components["responses"]["ExpectationFailed"];
             429: components["responses"]["TooManyRequests"];
             431: components["responses"]["HeadersTooLarge"];
@@ -4501,6 +4667,7 @@ export interface operations {
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             408: components["responses"]["RequestTimeout"];
+            410: components["responses"]["Gone"];
             417: components["responses"]["ExpectationFailed"];
             429: components["responses"]["TooManyRequests"];
             431: components["responses"]["HeadersTooLarge"];
@@ -4537,6 +4704,7 @@ export interface operations {
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             408: components["responses"]["RequestTimeout"];
+            410: components["responses"]["Gone"];
             417: components["responses"]["ExpectationFailed"];
             429: components["responses"]["TooManyRequests"];
             431: components["responses"]["HeadersTooLarge"];
@@ -4573,6 +4741,7 @@ export interface operations {
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             408: components["responses"]["RequestTimeout"];
+            410: components["responses"]["Gone"];
             417: components["responses"]["ExpectationFailed"];
             429: components["responses"]["TooManyRequests"];
             431: components["responses"]["HeadersTooLarge"];
@@ -4609,6 +4778,7 @@ export interface operations {
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             408: components["responses"]["RequestTimeout"];
+            410: components["responses"]["Gone"];
             417: components["responses"]["ExpectationFailed"];
             429: components["responses"]["TooManyRequests"];
             431: components["responses"]["HeadersTooLarge"];
@@ -4645,6 +4815,7 @@ export interface operations {
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             408: components["responses"]["RequestTimeout"];
+            410: components["responses"]["Gone"];
             417: components["responses"]["ExpectationFailed"];
             429: components["responses"]["TooManyRequests"];
             431: components["responses"]["HeadersTooLarge"];
@@ -4681,6 +4852,7 @@ export interface operations {
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             408: components["responses"]["RequestTimeout"];
+            410: components["responses"]["Gone"];
             417: components["responses"]["ExpectationFailed"];
             429: components["responses"]["TooManyRequests"];
             431: components["responses"]["HeadersTooLarge"];
@@ -4717,6 +4889,7 @@ export interface operations {
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             408: components["responses"]["RequestTimeout"];
+            410: components["responses"]["Gone"];
             417: components["responses"]["ExpectationFailed"];
             429: components["responses"]["TooManyRequests"];
             431: components["responses"]["HeadersTooLarge"];
@@ -4753,6 +4926,7 @@ export interface operations {
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             408: components["responses"]["RequestTimeout"];
+            410: components["responses"]["Gone"];
             417: components["responses"]["ExpectationFailed"];
             429: components["responses"]["TooManyRequests"];
             431: components["responses"]["HeadersTooLarge"];
@@ -4804,6 +4978,11 @@ export interface operations {
                      *             "updated": null,
                      *             "is_deleted": false
                      *           }
+                     *         },
+                     *         {
+                     *           "cursor": "42-0-0-1f0c2d3e-8Pz0oWc3l0rXyYQ1n9m5Kw",
+                     *           "type": "interactions",
+                     *           "expired_before": "2026-01-01T00:00:00.000Z"
                      *         }
                      *       ],
                      *       "next_cursor": "42-0-0-1f0c2d3e-8Pz0oWc3l0rXyYQ1n9m5Kw",
@@ -4818,7 +4997,7 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             408: components["responses"]["RequestTimeout"];
-            /** @description The feed cannot continue from this cursor. Code: `cursor_too_old`. */
+            /** @description The feed cannot continue from this cursor, or the organisation was deleted. Codes: `cursor_too_old`, `organisation_deleted`. */
             410: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -4906,6 +5085,7 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             408: components["responses"]["RequestTimeout"];
+            410: components["responses"]["Gone"];
             417: components["responses"]["ExpectationFailed"];
             429: components["responses"]["TooManyRequests"];
             431: components["responses"]["HeadersTooLarge"];
@@ -4963,6 +5143,7 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             408: components["responses"]["RequestTimeout"];
+            410: components["responses"]["Gone"];
             417: components["responses"]["ExpectationFailed"];
             429: components["responses"]["TooManyRequests"];
             431: components["responses"]["HeadersTooLarge"];
@@ -5048,6 +5229,7 @@ export interface operations {
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             408: components["responses"]["RequestTimeout"];
+            410: components["responses"]["Gone"];
             417: components["responses"]["ExpectationFailed"];
             429: components["responses"]["TooManyRequests"];
             431: components["responses"]["HeadersTooLarge"];
@@ -5093,6 +5275,7 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             408: components["responses"]["RequestTimeout"];
+            410: components["responses"]["Gone"];
             417: components["responses"]["ExpectationFailed"];
             429: components["responses"]["TooManyRequests"];
             431: components["responses"]["HeadersTooLarge"];
@@ -5144,6 +5327,7 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             408: components["responses"]["RequestTimeout"];
+            410: components["responses"]["Gone"];
             413: components["responses"]["ContentTooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
             417: components["responses"]["ExpectationFailed"];
@@ -5187,6 +5371,7 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             408: components["responses"]["RequestTimeout"];
+            410: components["responses"]["Gone"];
             417: components["responses"]["ExpectationFailed"];
             429: components["responses"]["TooManyRequests"];
             431: components["responses"]["HeadersTooLarge"];
@@ -5220,6 +5405,7 @@ export interface operations {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Intake-Quota": components["headers"]["Intake-Quota"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -5234,6 +5420,7 @@ export interface operations {
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     /** @description seconds to wait before sending the request again */
                     "Retry-After"?: number;
+                    "Intake-Quota": components["headers"]["Intake-Quota"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -5246,6 +5433,7 @@ export interface operations {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Intake-Quota": components["headers"]["Intake-Quota"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -5255,6 +5443,7 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             408: components["responses"]["RequestTimeout"];
+            410: components["responses"]["Gone"];
             413: components["responses"]["ContentTooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
             417: components["responses"]["ExpectationFailed"];
@@ -5341,6 +5530,7 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             408: components["responses"]["RequestTimeout"];
+            410: components["responses"]["Gone"];
             417: components["responses"]["ExpectationFailed"];
             429: components["responses"]["TooManyRequests"];
             431: components["responses"]["HeadersTooLarge"];
@@ -5370,6 +5560,7 @@ export interface operations {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Intake-Quota": components["headers"]["Intake-Quota"];
                     "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
                     [name: string]: unknown;
                 };
@@ -5400,6 +5591,7 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             408: components["responses"]["RequestTimeout"];
+            410: components["responses"]["Gone"];
             413: components["responses"]["ContentTooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
             417: components["responses"]["ExpectationFailed"];
@@ -5441,6 +5633,7 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             408: components["responses"]["RequestTimeout"];
+            410: components["responses"]["Gone"];
             413: components["responses"]["ContentTooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
             417: components["responses"]["ExpectationFailed"];
@@ -5498,6 +5691,7 @@ export interface operations {
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             408: components["responses"]["RequestTimeout"];
+            410: components["responses"]["Gone"];
             417: components["responses"]["ExpectationFailed"];
             429: components["responses"]["TooManyRequests"];
             431: components["responses"]["HeadersTooLarge"];
@@ -5604,6 +5798,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
+            410: components["responses"]["Gone"];
             417: components["responses"]["ExpectationFailed"];
             429: components["responses"]["TooManyRequests"];
             431: components["responses"]["HeadersTooLarge"];
@@ -5641,6 +5836,7 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             408: components["responses"]["RequestTimeout"];
+            410: components["responses"]["Gone"];
             417: components["responses"]["ExpectationFailed"];
             429: components["responses"]["TooManyRequests"];
             431: components["responses"]["HeadersTooLarge"];
@@ -5685,6 +5881,7 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             408: components["responses"]["RequestTimeout"];
+            410: components["responses"]["Gone"];
             413: components["responses"]["ContentTooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
             417: components["responses"]["ExpectationFailed"];
@@ -5723,6 +5920,7 @@ export interface operations {
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             408: components["responses"]["RequestTimeout"];
+            410: components["responses"]["Gone"];
             417: components["responses"]["ExpectationFailed"];
             429: components["responses"]["TooManyRequests"];
             431: components["responses"]["HeadersTooLarge"];
@@ -5772,6 +5970,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
+            410: components["responses"]["Gone"];
             417: components["responses"]["ExpectationFailed"];
             429: components["responses"]["TooManyRequests"];
             431: components["responses"]["HeadersTooLarge"];
@@ -5822,6 +6021,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
+            410: components["responses"]["Gone"];
             413: components["responses"]["ContentTooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
             417: components["responses"]["ExpectationFailed"];
@@ -5858,6 +6058,184 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             408: components["responses"]["RequestTimeout"];
             417: components["responses"]["ExpectationFailed"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    "list-access-requests": {
+        parameters: {
+            query?: {
+                /** @description the `next_cursor` of the previous page */
+                cursor?: components["parameters"]["RejectionsCursor"];
+                /** @description access requests per page, default 100 */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AccessRequestPage"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            408: components["responses"]["RequestTimeout"];
+            410: components["responses"]["Gone"];
+            417: components["responses"]["ExpectationFailed"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    "request-access": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    customer_ids?: string[];
+                    user_ids?: string[];
+                } | unknown | unknown;
+            };
+        };
+        responses: {
+            /** @description The access request. Follow it with its `access_request_id`. */
+            202: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AccessRequest"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            408: components["responses"]["RequestTimeout"];
+            /** @description Too many are open or kept. Code: `too_many_access_requests`. */
+            409: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            410: components["responses"]["Gone"];
+            413: components["responses"]["ContentTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            417: components["responses"]["ExpectationFailed"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    "get-access-request": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the access request */
+                access_request_id: components["parameters"]["AccessRequestId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The access request. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AccessRequest"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            408: components["responses"]["RequestTimeout"];
+            410: components["responses"]["Gone"];
+            417: components["responses"]["ExpectationFailed"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    "download-access-request": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id of the access request */
+                access_request_id: components["parameters"]["AccessRequestId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The records. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/x-ndjson": string;
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            408: components["responses"]["RequestTimeout"];
+            /** @description Records are still being collected. Code: `access_request_not_done`. */
+            409: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            410: components["responses"]["Gone"];
+            417: components["responses"]["ExpectationFailed"];
+            429: components["responses"]["TooManyRequests"];
             431: components["responses"]["HeadersTooLarge"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];

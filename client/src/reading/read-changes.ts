@@ -14,9 +14,13 @@ export interface ChangesOptions {
   readonly signal?: AbortSignal;
 }
 
-/** A record that was created or changed, as it is now; or, while nothing changes, the cursor alone. */
+/**
+ * A record that was created or changed, as it is now; or that everything of a type that was received before a time has expired;
+ * or, while nothing changes, the cursor alone.
+ */
 export type ChangeEvent =
-  | components['schemas']['Change']
+  | (components['schemas']['Change'] & { readonly expired_before?: never })
+  | (components['schemas']['Expiry'] & { readonly id?: never; readonly record?: never })
   | { readonly cursor: string; readonly type?: never };
 
 /**

@@ -26,6 +26,7 @@ const permissionTexts: Readonly<Record<string, string>> = {
   'interactions:write': 'Record and upload interactions.',
   'interactions:read': 'Read interactions.',
   'data:erase': 'Erase people, and read erasures and their certificates.',
+  'data:access': 'Request and download what is stored about people.',
 };
 
 /** Every permission that a key can have, apart from those for one type. */

@@ -22,6 +22,8 @@ export type InteractionPage = Schemas['InteractionPage'];
 export type Erasure = Schemas['Erasure'];
 export type ErasurePage = Schemas['ErasurePage'];
 export type RequestedErasure = Schemas['RequestedErasure'];
+export type AccessRequest = Schemas['AccessRequest'];
+export type AccessRequestPage = Schemas['AccessRequestPage'];
 export type ErrorBody = Schemas['Error'];
 export type ErrorDetail = Schemas['ErrorDetail'];
 
@@ -47,7 +49,15 @@ export interface Session {
     readonly records_per_second_max: Limit;
     readonly bytes_in_flight_max: Limit;
   };
+  /** The quotas of which at least 80 % is used. */
+  readonly quotas: readonly NearQuota[];
   readonly expires_at: string;
+}
+
+export interface NearQuota {
+  readonly what: 'records' | 'bytes';
+  readonly used: number;
+  readonly max: number;
 }
 
 export interface Limit {

@@ -1,7 +1,7 @@
 // format/: how values are written for a reader: times, numbers, names of types.
 
 const numberFormat = new Intl.NumberFormat();
-const byteUnits = ['B', 'kB', 'MB', 'GB'];
+const byteUnits = ['B', 'kB', 'MB', 'GB', 'TB'];
 const timeFormat = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' });
 const dayFormat = new Intl.DateTimeFormat(undefined, { day: 'numeric', month: 'short', timeZone: 'UTC' });
 

@@ -17,7 +17,8 @@ const screens: readonly Screen[] = [
   { to: '/rejections', text: 'Rejections', permission: 'data:read' },
   { to: '/data', text: 'Data', permission: 'data:read' },
   { to: '/interactions', text: 'Interactions', permission: 'interactions:read' },
-  { to: '/privacy', text: 'Privacy', permission: 'data:erase' },
+  { to: '/access-requests', text: 'Access requests', permission: 'data:access' },
+  { to: '/privacy', text: 'Erasures', permission: 'data:erase' },
   { to: '/key', text: 'Key and limits' },
 ];
 

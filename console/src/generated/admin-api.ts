@@ -34,19 +34,43 @@ export interface paths {
         };
         /**
          * Get an organisation
-         * @description Its name, whether it is suspended, its own limits, and whether its report is on.
+         * @description Its name, whether it is suspended or deleted, how far its removal has got, its own limits, quotas and retention, and whether its report is on.
          */
         get: operations["get-organisation"];
         put?: never;
         post?: never;
-        delete?: never;
+        /**
+         * Delete an organisation
+         * @description Within 5 seconds every process answers its keys with 410. It can be restored for `DELETED_ORGANISATIONS_KEPT_DAYS`; then all its data is removed, and `removal` shows how far. The slug can be used again when that is done. Deleting twice changes nothing.
+         */
+        delete: operations["delete-organisation"];
         options?: never;
         head?: never;
         /**
-         * Rename, suspend, resume or limit an organisation, or switch its report
-         * @description Fields that are left out do not change. A limit of null is the default of the service. Takes effect within 5 seconds.
+         * Rename, suspend, resume or limit an organisation, switch its report, or set its retention
+         * @description Fields that are left out do not change. A limit of null is the default of the service, a quota of null is none. Takes effect within 5 seconds; a quota that is new or lower within a minute. Interactions, receipts and rejections that are older than the days they are kept are deleted for good, within an hour or so; null keeps interactions, and the others for as long as the service does, which is also the most.
          */
         patch: operations["change-organisation"];
+        trace?: never;
+    };
+    "/admin/v1/organisations/{slug}/restore": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Restore a deleted organisation
+         * @description Everything is as before it was deleted, also whether it is suspended. Restoring one that is not deleted changes nothing.
+         */
+        post: operations["restore-organisation"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
         trace?: never;
     };
     "/admin/v1/organisations/{slug}/requests": {
@@ -222,7 +246,7 @@ export interface paths {
         };
         /**
          * See the state of the service
-         * @description Which processes run, when each chore of the maintenance was last done and last failed, how far the partitions reach, and the nodes of a cluster.
+         * @description Which processes run, when each chore of the maintenance was last done and last failed, how far the partitions reach, the nodes of a cluster, and for how many days the service keeps receipts and rejections, and deleted organisations.
          */
         get: operations["get-service"];
         put?: never;
@@ -286,6 +310,10 @@ export interface components {
             created_at: string;
             /** Format: date-time */
             suspended_at: string | null;
+            /** Format: date-time */
+            deleted_at: string | null;
+            /** @description null until the removal of a deleted organisation has begun */
+            removal: components["schemas"]["Removal"] | null;
             /** @description null: the default of the service */
             requests_per_second_max: number | null;
             /** @description null: the default of the service */
@@ -296,6 +324,28 @@ export interface components {
             bytes_in_flight_max: number | null;
             /** @description whether the report on recommendations is switched on */
             recommendations_report: boolean;
+            /** @description how much may be stored; null: no quota */
+            records_stored_max: number | null;
+            /** @description how much may be stored; null: no quota */
+            bytes_stored_max: number | null;
+            /** @description what is stored, as measured within the last minute; null without a quota, and until it is first measured */
+            records_stored: number | null;
+            /** @description what is stored, as measured within the last minute; null without a quota, and until it is first measured */
+            bytes_stored: number | null;
+            /** @description null: as long as the service keeps them; interactions for good */
+            interactions_kept_days: number | null;
+            /** @description null: as long as the service keeps them; interactions for good */
+            receipts_kept_days: number | null;
+            /** @description null: as long as the service keeps them; interactions for good */
+            rejections_kept_days: number | null;
+        };
+        Removal: {
+            /** Format: date-time */
+            started_at: string;
+            /** @description the table that it is at */
+            table: string | null;
+            /** @description rows removed so far, from all tables */
+            rows: number;
         };
         OrganisationPage: {
             organisations: components["schemas"]["Organisation"][];
@@ -366,7 +416,7 @@ export interface components {
             audit_id: string;
             /** Format: date-time */
             at: string;
-            /** @description `token:` and the name of an admin token, or `cli:` and the user that ran a command */
+            /** @description `token:` and the name of an admin token, `cli:` and the user that ran a command, or `maintenance`, which removes organisations */
             actor: string;
             /** @description such as `key.issue` */
             act: string;
@@ -499,6 +549,10 @@ export interface components {
                 port: number;
                 is_active: boolean;
             }[] | null;
+            /** @description `RECEIPTS_KEPT_DAYS` of the process that answers */
+            receipts_kept_days: number;
+            /** @description `DELETED_ORGANISATIONS_KEPT_DAYS` of the process that answers */
+            deleted_organisations_kept_days: number;
         };
         Error: {
             /** @description the name of the status */
@@ -507,7 +561,7 @@ export interface components {
              * @description for programs; the list of errors says what to do about each
              * @enum {string}
              */
-            code: "malformed_request" | "malformed_json" | "malformed_utf8" | "malformed_encoding" | "nested_too_deeply" | "invalid_request" | "admin_unauthorized" | "https_required" | "read_only_token" | "not_found" | "organisation_not_found" | "key_not_found" | "method_not_allowed" | "timed_out" | "slug_taken" | "body_too_large" | "unsupported_media_type" | "unsupported_encoding" | "expectation_failed" | "too_many_failed_keys" | "too_many_requests" | "headers_too_large" | "internal" | "database_unavailable" | "schema_behind" | "schema_ahead" | "stalled" | "overloaded" | "shutting_down";
+            code: "malformed_request" | "malformed_json" | "malformed_utf8" | "malformed_encoding" | "nested_too_deeply" | "invalid_request" | "admin_unauthorized" | "https_required" | "read_only_token" | "not_found" | "organisation_not_found" | "key_not_found" | "method_not_allowed" | "timed_out" | "slug_taken" | "organisation_is_deleted" | "removal_begun" | "body_too_large" | "unsupported_media_type" | "unsupported_encoding" | "expectation_failed" | "too_many_failed_keys" | "too_many_requests" | "headers_too_large" | "internal" | "database_unavailable" | "schema_behind" | "schema_ahead" | "stalled" | "overloaded" | "shutting_down";
             /** @description for people: what is wrong, then what to do */
             message: string;
             /** @description with `invalid_request`: each field or parameter that is wrong */
@@ -542,7 +596,7 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description The key may not do this, not from this origin, its organisation is suspended, or HTTPS was not used. Codes: `https_required`, `read_only_token`. */
+        /** @description The key may not do this, not from this origin, its organisation is suspended or may store nothing more, or HTTPS was not used. Codes: `https_required`, `read_only_token`. */
         Forbidden: {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -645,6 +699,16 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
+        /** @description The organisation is deleted. Code: `organisation_is_deleted`. */
+        OrganisationIsDeleted: {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Error"];
+            };
+        };
     };
     parameters: {
         /** @description the slug of the organisation */
@@ -701,11 +765,20 @@ export interface operations {
                      *           "name": "Acme Student Discounts",
                      *           "created_at": "2026-03-14T09:26:53.035Z",
                      *           "suspended_at": null,
+                     *           "deleted_at": null,
+                     *           "removal": null,
                      *           "requests_per_second_max": null,
                      *           "interactions_per_second_max": null,
                      *           "records_per_second_max": 100000,
                      *           "bytes_in_flight_max": null,
-                     *           "recommendations_report": false
+                     *           "recommendations_report": false,
+                     *           "interactions_kept_days": 90,
+                     *           "receipts_kept_days": null,
+                     *           "rejections_kept_days": null,
+                     *           "records_stored_max": 50000000,
+                     *           "bytes_stored_max": null,
+                     *           "records_stored": 1204551,
+                     *           "bytes_stored": null
                      *         }
                      *       ],
                      *       "next_cursor": null
@@ -755,11 +828,20 @@ export interface operations {
                      *       "name": "Acme Student Discounts",
                      *       "created_at": "2026-03-14T09:26:53.035Z",
                      *       "suspended_at": null,
+                     *       "deleted_at": null,
+                     *       "removal": null,
                      *       "requests_per_second_max": null,
                      *       "interactions_per_second_max": null,
                      *       "records_per_second_max": 100000,
                      *       "bytes_in_flight_max": null,
-                     *       "recommendations_report": false
+                     *       "recommendations_report": false,
+                     *       "interactions_kept_days": 90,
+                     *       "receipts_kept_days": null,
+                     *       "rejections_kept_days": null,
+                     *       "records_stored_max": 50000000,
+                     *       "bytes_stored_max": null,
+                     *       "records_stored": 1204551,
+                     *       "bytes_stored": null
                      *     }
                      */
                     "application/json": components["schemas"]["Organisation"];
@@ -814,11 +896,20 @@ export interface operations {
                      *       "name": "Acme Student Discounts",
                      *       "created_at": "2026-03-14T09:26:53.035Z",
                      *       "suspended_at": null,
+                     *       "deleted_at": null,
+                     *       "removal": null,
                      *       "requests_per_second_max": null,
                      *       "interactions_per_second_max": null,
                      *       "records_per_second_max": 100000,
                      *       "bytes_in_flight_max": null,
-                     *       "recommendations_report": false
+                     *       "recommendations_report": false,
+                     *       "interactions_kept_days": 90,
+                     *       "receipts_kept_days": null,
+                     *       "rejections_kept_days": null,
+                     *       "records_stored_max": 50000000,
+                     *       "bytes_stored_max": null,
+                     *       "records_stored": 1204551,
+                     *       "bytes_stored": null
                      *     }
                      */
                     "application/json": components["schemas"]["Organisation"];
@@ -829,6 +920,65 @@ export interface operations {
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             408: components["responses"]["RequestTimeout"];
+            417: components["responses"]["ExpectationFailed"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    "delete-organisation": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the slug of the organisation */
+                slug: components["parameters"]["Slug"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The organisation as it is now. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "organisation_id": "019ced6c-5a2b-7c3d-8e4f-5a6b7c8d9e0f",
+                     *       "slug": "acme",
+                     *       "name": "Acme Student Discounts",
+                     *       "created_at": "2026-03-14T09:26:53.035Z",
+                     *       "suspended_at": null,
+                     *       "deleted_at": "2026-03-14T10:00:00.000Z",
+                     *       "removal": null,
+                     *       "requests_per_second_max": null,
+                     *       "interactions_per_second_max": null,
+                     *       "records_per_second_max": 100000,
+                     *       "bytes_in_flight_max": null,
+                     *       "recommendations_report": false,
+                     *       "interactions_kept_days": 90,
+                     *       "receipts_kept_days": null,
+                     *       "rejections_kept_days": null,
+                     *       "records_stored_max": 50000000,
+                     *       "bytes_stored_max": null,
+                     *       "records_stored": 1204551,
+                     *       "bytes_stored": null
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Organisation"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            408: components["responses"]["RequestTimeout"];
+            413: components["responses"]["ContentTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
             417: components["responses"]["ExpectationFailed"];
             429: components["responses"]["TooManyRequests"];
             431: components["responses"]["HeadersTooLarge"];
@@ -856,8 +1006,13 @@ export interface operations {
                     interactions_per_second_max?: number | null;
                     records_per_second_max?: number | null;
                     bytes_in_flight_max?: number | null;
+                    records_stored_max?: number | null;
+                    bytes_stored_max?: number | null;
                     /** @description true: the report on recommendations is counted and can be read; it is false by default */
                     recommendations_report?: boolean;
+                    interactions_kept_days?: number | null;
+                    receipts_kept_days?: number | null;
+                    rejections_kept_days?: number | null;
                 };
             };
         };
@@ -876,11 +1031,20 @@ export interface operations {
                      *       "name": "Acme Student Discounts",
                      *       "created_at": "2026-03-14T09:26:53.035Z",
                      *       "suspended_at": null,
+                     *       "deleted_at": null,
+                     *       "removal": null,
                      *       "requests_per_second_max": null,
                      *       "interactions_per_second_max": null,
                      *       "records_per_second_max": 100000,
                      *       "bytes_in_flight_max": null,
-                     *       "recommendations_report": false
+                     *       "recommendations_report": false,
+                     *       "interactions_kept_days": 90,
+                     *       "receipts_kept_days": null,
+                     *       "rejections_kept_days": null,
+                     *       "records_stored_max": 50000000,
+                     *       "bytes_stored_max": null,
+                     *       "records_stored": 1204551,
+                     *       "bytes_stored": null
                      *     }
                      */
                     "application/json": components["schemas"]["Organisation"];
@@ -891,6 +1055,76 @@ export interface operations {
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             408: components["responses"]["RequestTimeout"];
+            409: components["responses"]["OrganisationIsDeleted"];
+            413: components["responses"]["ContentTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            417: components["responses"]["ExpectationFailed"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    "restore-organisation": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the slug of the organisation */
+                slug: components["parameters"]["Slug"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The organisation as it is now. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "organisation_id": "019ced6c-5a2b-7c3d-8e4f-5a6b7c8d9e0f",
+                     *       "slug": "acme",
+                     *       "name": "Acme Student Discounts",
+                     *       "created_at": "2026-03-14T09:26:53.035Z",
+                     *       "suspended_at": null,
+                     *       "deleted_at": null,
+                     *       "removal": null,
+                     *       "requests_per_second_max": null,
+                     *       "interactions_per_second_max": null,
+                     *       "records_per_second_max": 100000,
+                     *       "bytes_in_flight_max": null,
+                     *       "recommendations_report": false,
+                     *       "interactions_kept_days": 90,
+                     *       "receipts_kept_days": null,
+                     *       "rejections_kept_days": null,
+                     *       "records_stored_max": 50000000,
+                     *       "bytes_stored_max": null,
+                     *       "records_stored": 1204551,
+                     *       "bytes_stored": null
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Organisation"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            408: components["responses"]["RequestTimeout"];
+            /** @description Its removal has begun. Code: `removal_begun`. */
+            409: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
             413: components["responses"]["ContentTooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
             417: components["responses"]["ExpectationFailed"];
@@ -1104,7 +1338,7 @@ export interface operations {
                     /** @description its slug */
                     organisation: string;
                     /** @description default: every permission */
-                    permissions?: ("data:write" | "data:read" | "interactions:write" | "interactions:read" | "data:write:customers" | "data:write:transactions" | "data:write:offers" | "data:write:shops" | "data:write:branches" | "data:write:categories" | "data:write:shop-categories" | "data:write:institutes" | "data:write:courses" | "data:write:tags" | "data:write:shop-tags" | "data:write:keywords" | "data:write:shop-keywords" | "data:write:student-favourites" | "data:erase")[];
+                    permissions?: ("data:write" | "data:read" | "interactions:write" | "interactions:read" | "data:write:customers" | "data:write:transactions" | "data:write:offers" | "data:write:shops" | "data:write:branches" | "data:write:categories" | "data:write:shop-categories" | "data:write:institutes" | "data:write:courses" | "data:write:tags" | "data:write:shop-tags" | "data:write:keywords" | "data:write:shop-keywords" | "data:write:student-favourites" | "data:erase" | "data:access")[];
                     /** @description whether it is a browser key, which only records interactions, and only from `origins` */
                     browser?: boolean;
                     /** @description with `browser`: the origins of the pages that may use the key */
@@ -1153,6 +1387,7 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             408: components["responses"]["RequestTimeout"];
+            409: components["responses"]["OrganisationIsDeleted"];
             413: components["responses"]["ContentTooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
             417: components["responses"]["ExpectationFailed"];
@@ -1220,6 +1455,7 @@ export interface operations {
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             408: components["responses"]["RequestTimeout"];
+            409: components["responses"]["OrganisationIsDeleted"];
             413: components["responses"]["ContentTooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
             417: components["responses"]["ExpectationFailed"];
@@ -1328,6 +1564,7 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             408: components["responses"]["RequestTimeout"];
+            409: components["responses"]["OrganisationIsDeleted"];
             413: components["responses"]["ContentTooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
             417: components["responses"]["ExpectationFailed"];
@@ -1496,7 +1733,9 @@ export interface operations {
                      *           "ends_at": "2026-03-22T00:00:00.000Z"
                      *         }
                      *       ],
-                     *       "nodes": null
+                     *       "nodes": null,
+                     *       "receipts_kept_days": 30,
+                     *       "deleted_organisations_kept_days": 30
                      *     }
                      */
                     "application/json": components["schemas"]["Service"];

@@ -8,7 +8,7 @@ Usage: intake-server <command> [options]   (in a checkout: node dist/main.js <co
 Commands
   serve           serve the API
   migrate         bring the database schema up to date
-  organisations   create, list, suspend, resume and limit organisations, and switch their report on or off
+  organisations   create, list, suspend, limit, delete, restore, export and import organisations, and switch their report on or off
   keys            issue, list, rotate and revoke API keys
   tokens          issue, list and revoke tokens of the admin API
   console         make a link that signs somebody in to the console
@@ -51,19 +51,39 @@ intake-server organisations list [--json]
 intake-server organisations suspend <slug>
 intake-server organisations resume <slug>
 intake-server organisations limit <slug> [--requests-per-second <n>] [--interactions-per-second <n>]
-    [--records-per-second <n>] [--bytes-in-flight <n>] [--json]
+    [--records-per-second <n>] [--bytes-in-flight <n>] [--records-stored <n>] [--bytes-stored <n>] [--json]
 intake-server organisations set-report <slug> on|off
+intake-server organisations delete <slug> --confirm <slug>
+intake-server organisations restore <slug>
+intake-server organisations set-retention <slug> [--interactions <days>] [--receipts <days>] [--rejections <days>] [--json]
+intake-server organisations export <slug> --to <folder>
+intake-server organisations import <slug> --from <folder>
 
 suspend refuses all keys of an organisation with 403, resume ends that. limit sets limits of its own, shows them, and
 takes "default" to return to the settings of the service. Where no limit of its own is set, it prints the default: the
 setting in the environment of the command. Changes reach every process within 5 seconds. set-report
-switches the report on recommendations on or off; it is off by default.
+switches the report on recommendations on or off; it is off by default. --records-stored and --bytes-stored are quotas
+of what an organisation may store, interactions included; there are none by default. set-retention sets for how many days an organisation keeps
+its interactions, receipts and rejections, such as 90d, and shows it; "off" ends that. What has expired is deleted for good, within
+an hour or so. Receipts and rejections can be kept for as long as RECEIPTS_KEPT_DAYS says at most. delete refuses all keys with 410;
+restore undoes it, for as many days as DELETED_ORGANISATIONS_KEPT_DAYS of the service says. Then everything of the organisation is
+removed, which list shows.
+
+export writes all records, deleted ones too, and all interactions to a folder, and import stores them in another service, in an
+organisation that is new or empty. Keys, limits, receipts, rejections, erasures and the audit log do not move. Both continue when
+they are run again. They need two logins, like serve with the admin API: DATABASE_URL with that of serve, to read and store, and
+ADMIN_DATABASE_URL with that of the other commands, to find the organisation and to log it. import also takes ERASURE_KEYS.
 
   intake-server organisations create acme --name "Acme Student Discounts"
   intake-server organisations list
   intake-server organisations limit acme --records-per-second 100000
   intake-server organisations set-report acme on
-  intake-server organisations suspend acme`,
+  intake-server organisations set-retention acme --interactions 90d --receipts 14d
+  intake-server organisations suspend acme
+  intake-server organisations delete acme --confirm acme
+  DATABASE_URL=postgres://intake_app:change-me@localhost/intake \\
+    ADMIN_DATABASE_URL=postgres://intake_ops:change-me@localhost/intake \\
+    intake-server organisations export acme --to acme-export`,
   keys: `intake-server keys issue --organisation <slug> [--scope <permission>]... [--label <text>] [--expires <when>] [--json]
 intake-server keys issue --organisation <slug> --browser --origin <origin>... [--label <text>] [--expires <when>] [--json]
 intake-server keys list [--organisation <slug>] [--expiring <period>] [--unused] [--json]
@@ -72,12 +92,12 @@ intake-server keys revoke <key-id>
 
 rotate issues a successor; the old key works for the grace period, 24h by default. revoke ends a key at once, for one that is
 compromised. Both reach every process within 5 seconds. The key is shown once, when it is issued. Without --scope it may do
-everything but erase people; without --expires, a period or a date, it never expires: a successor does not inherit the expiry of the old key.
+everything but erase people and answer access requests; without --expires, a period or a date, it never expires: a successor does not inherit the expiry of the old key.
 list --expiring 30d shows the keys in use that expire within 30 days, --unused those that were never used.
 A key that is part of a web page must be a browser key: it only records interactions, only from pages of its origins, and is
 limited for each visitor. Every visitor can read it.
-Permissions: data:write, data:write:<type>, data:read, interactions:write, interactions:read, and data:erase, which a key has
-only if it is named
+Permissions: data:write, data:write:<type>, data:read, interactions:write, interactions:read, and data:erase and data:access,
+which a key has only if they are named
 
   intake-server keys issue --organisation acme
   intake-server keys issue --organisation acme --scope data:write:shops --scope interactions:write

@@ -67,16 +67,21 @@ export function createParts(
   const writer = new InteractionWriter(writerPools, suppressions, onFlush, traces);
   const checker = new UploadChecker();
   const cursors = new SignedCursors(keyPool);
-  const keys = new KnownKeys(keyPool, () => {
-    writer.forgetKnown();
-    suppressions.forget();
-    cursors.forget();
-  });
+  const keys = new KnownKeys(
+    keyPool,
+    () => {
+      writer.forgetKnown();
+      suppressions.forget();
+      cursors.forget();
+    },
+    (changed) => changeWatch.wake(changed),
+  );
   const pools = new NodePools(pool, owners, (node) => createPool(at(node, config), () => {}, forRequests), {
     openMax: config.databaseConnectionsMax,
     detours,
   });
   const sharedPool = new SharedPool(pools);
+  const changeWatch = new ChangeWatch(sharedPool);
   const uploadsStall = new StallWatch();
   const readiness = new Readiness(config, {
     uploads: uploadsStall,
@@ -101,7 +106,7 @@ export function createParts(
     writer,
     checker,
     cursors,
-    changeWatch: new ChangeWatch(sharedPool),
+    changeWatch,
     readiness,
     uploadsStall,
     async close() {

@@ -1,10 +1,10 @@
 // erasure/sweep/: removes what is left of erased people from every table, step by step.
 
 import { limits } from '../../limits.ts';
+import { type PersonalTable, personalTables } from '../../people/personal-tables.ts';
 import { type Pool, withClient } from '../../postgres/pool.ts';
 import { firstUuid } from '../../registry/uuid-v7.ts';
 import type { Suppressions } from '../../suppression/suppressions.ts';
-import { type PersonalTable, personalTables } from '../erasure-functions.ts';
 
 /**
  * After a restore, people who had been erased are back, and only hashes of their ids are known. Before any key works again, all

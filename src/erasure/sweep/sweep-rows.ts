@@ -1,45 +1,10 @@
 import { type Done, noRejections } from '../../bookkeeping/store.ts';
-import { limits } from '../../limits.ts';
+import type { PersonalTable } from '../../people/personal-tables.ts';
 import { binaryArray } from '../../postgres/binary/array-writer.ts';
-import type { Client, Pool } from '../../postgres/pool.ts';
+import type { Client } from '../../postgres/pool.ts';
 import { beginAgainUnless, queryRow } from '../../postgres/transactions.ts';
-import { firstUuid } from '../../registry/uuid-v7.ts';
-import { functionName, type PersonalTable } from '../erasure-functions.ts';
-import type { FoundRow, Last, StepResult, Sweep } from './sweep-step.ts';
-
-/** A row with all ids of people in it. */
-export interface FoundPeople extends FoundRow {
-  readonly people: readonly (string | null)[];
-}
-
-/**
- * Finds the rows of people among the next rows of a table. Reads a bounded number in the order of their ids, along the primary
- * key: no other index could serve, for each would slow uploads down.
- */
-export async function nextRows(
-  pool: Pool,
-  { organisationId }: Sweep,
-  table: PersonalTable,
-  after: string | null,
-): Promise<{ readonly found: readonly FoundPeople[]; readonly after: string | null }> {
-  const columns = table.identifying.map((column) => `t.${column}::text`).join(', ');
-  const scanned = `
-    select ${table.id} as id, array[${columns}] as people from ${table.name} t
-    where organisation_id = $1 and ${table.id} > $2 order by ${table.id} limit ${limits.erasureRowsPerScan}`;
-  const { rows } = await pool.query<FoundPeople | Last>(
-    // Unnested, the ids can be joined by a hash table; compared with an array, each with each.
-    `with s as materialized (${scanned})
-     select distinct s.id, s.people, e.erasure_id from s cross join unnest(s.people) as p(id)
-     join erasure_ids e on e.organisation_id = $1 and e.id = p.id
-     union all
-     (select s.id, null, null from s order by s.id offset ${limits.erasureRowsPerScan - 1})`,
-    [organisationId, after ?? firstUuid],
-  );
-  return {
-    found: rows.filter((row): row is FoundPeople => row.erasure_id !== null),
-    after: rows.find(({ erasure_id }) => erasure_id === null)?.id ?? null,
-  };
-}
+import { functionName } from '../erasure-functions.ts';
+import type { FoundRow, StepResult, Sweep } from './sweep-step.ts';
 
 /** Deletes rows that were found, or empties what is personal in them; enters both in the change log. */
 export async function eraseRows(
@@ -48,10 +13,7 @@ export async function eraseRows(
   table: PersonalTable,
   found: readonly FoundRow[],
 ): Promise<Pick<StepResult, 'done' | 'rows'>> {
-  const byId = Map.groupBy(
-    found.filter(({ erasure_id }) => modes.has(erasure_id)),
-    ({ id }) => id,
-  );
+  const byId = Map.groupBy(found, ({ id }) => id);
   const isDeleted = (id: string) =>
     !table.canStay || byId.get(id)?.some(({ erasure_id }) => modes.get(erasure_id) === 'delete') === true;
   const parts = [

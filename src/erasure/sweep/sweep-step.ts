@@ -1,10 +1,10 @@
 import type { Done } from '../../bookkeeping/store.ts';
+import type { People } from '../../people/people.ts';
 import type { Client, Pool } from '../../postgres/pool.ts';
 import type { ErasureMode } from '../request-erasure.ts';
 
 /** The running erasures of an organisation. */
-export interface Sweep {
-  readonly organisationId: string;
+export interface Sweep extends People {
   readonly modes: ReadonlyMap<string, ErasureMode>;
   /** The ids of the people, each with an erasure that it belongs to. */
   readonly ids: ReadonlyMap<string, string>;
@@ -14,12 +14,6 @@ export interface Sweep {
 export interface FoundRow {
   readonly id: string;
   readonly erasure_id: string;
-}
-
-/** The last row that was read, if there may be more. */
-export interface Last {
-  readonly id: string;
-  readonly erasure_id: null;
 }
 
 /** What a step did in its transaction. */

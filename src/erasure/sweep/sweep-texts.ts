@@ -1,48 +1,23 @@
-import { limits } from '../../limits.ts';
+import { type KeyTable, nextAnswers, nextKeys, nextRejections } from '../../people/find-texts.ts';
 import { queryRow, queryRows } from '../../postgres/transactions.ts';
 import { isUuid } from '../../registry/fields.ts';
-import type { UploadType } from '../../registry/upload-types.ts';
-import { firstUuid } from '../../registry/uuid-v7.ts';
 import { countChange } from '../../rejections/rejection-kinds.ts';
 import { deleteLocked, lockRejections } from '../../rejections/rejections.ts';
 import { settleOrganisation } from '../../rejections/unsettled-batches.ts';
 import { answerWithout } from '../../suppression/hidden-ids.ts';
-import { idsInText, uuidPattern } from '../../suppression/ids-in-text.ts';
-import { personalTables } from '../erasure-functions.ts';
 import type { Step, Sweep } from './sweep-step.ts';
 
-/** The erasure of the first of these ids that belongs to a person, if any does. */
-function erasureOf({ ids }: Sweep, candidates: readonly string[]): string | undefined {
-  const found = candidates.find((id) => ids.has(id));
-  return found === undefined ? undefined : ids.get(found);
+/** The erasure of the first of these people. */
+function erasureOf({ ids }: Sweep, { named: [first = ''] }: { readonly named: readonly string[] }): string {
+  return ids.get(first) as string;
 }
 
 /** Failed records of people are deleted, whatever is wrong with them. */
-const rejections: Step = async (pool, sweep, after) => {
+const rejections: Step = async (pool, sweep, from) => {
   const { organisationId } = sweep;
   // What uploads have left to be settled has ids too.
   await settleOrganisation(pool, organisationId);
-  const { rows } = await pool.query<{
-    rejection_id: string;
-    type: UploadType;
-    kind_id: string;
-    record_id: string | null;
-    record: string | null;
-  }>(
-    `select rejection_id, type, kind_id, record_id, record from rejections
-     where organisation_id = $1 and rejection_id > $2 and type = any ($3::text[])
-     order by rejection_id limit ${limits.erasureTextsPerStep}`,
-    [organisationId, after ?? firstUuid, personalTables.map(({ type }) => type)],
-  );
-  const found = rows.flatMap(({ rejection_id, type, kind_id, record_id, record }) => {
-    const ids = [
-      ...(record_id === null ? [] : [record_id]),
-      ...(record === null ? [] : idsInText(type, record)),
-    ];
-    const erasureId = erasureOf(sweep, ids);
-    return erasureId === undefined ? [] : { rejection_id, kind_id, erasureId };
-  });
-  const last = rows.length === limits.erasureTextsPerStep ? (rows.at(-1)?.rejection_id ?? null) : null;
+  const { found, after } = await nextRejections(pool, sweep, from);
   return async (client) => {
     const there = await lockRejections(
       client,
@@ -60,65 +35,37 @@ const rejections: Step = async (pool, sweep, after) => {
       );
     return {
       done: [{ organisationId, stored: null, rejected, receipt: null }],
-      rows: leaving.map(({ erasureId }) => erasureId),
-      after: last,
+      rows: leaving.map((one) => erasureOf(sweep, one)),
+      after,
     };
   };
 };
 
 /** The answers that receipts keep name the ids of failed customers. */
-const receipts: Step = async (pool, sweep, after) => {
-  const { organisationId } = sweep;
-  const [requestId = firstUuid, batch = '0'] = after?.split(' ') ?? [];
-  const { rows } = await pool.query<{ request_id: string; batch: number; answer: string }>(
-    `select b.request_id, b.batch, b.answer
-     from receipt_batches b join receipts r on r.organisation_id = b.organisation_id and r.request_id = b.request_id
-     where b.organisation_id = $1 and r.organisation_id = $1 and (r.type = 'customers' or r.type is null)
-       and (b.request_id, b.batch) > ($2, $3)
-     order by b.request_id, b.batch limit ${limits.erasureAnswersPerStep}`,
-    [organisationId, requestId, batch],
-  );
-  const found = rows.flatMap((row) => {
-    const ids = [...row.answer.matchAll(uuidPattern)].map(([id]) => id.toLowerCase());
-    const erasureId = erasureOf(sweep, ids);
-    return erasureId === undefined ? [] : { ...row, answer: answerWithout(sweep.ids, row.answer), erasureId };
-  });
-  const end = rows.length === limits.erasureAnswersPerStep ? rows.at(-1) : undefined;
+const receipts: Step = async (pool, sweep, from) => {
+  const { organisationId, ids } = sweep;
+  const { found, after } = await nextAnswers(pool, sweep, from);
   return async (client) => {
-    for (const { request_id, batch: number, answer } of found) {
+    for (const { request_id, batch, answer } of found) {
       const text = `update receipt_batches set answer = $4 where organisation_id = $1 and request_id = $2 and batch = $3`;
-      await queryRows(client, { text, values: [organisationId, request_id, number, answer] }, 1);
+      const values = [organisationId, request_id, batch, answerWithout(ids, answer)];
+      await queryRows(client, { text, values }, 1);
     }
-    return {
-      done: [],
-      rows: found.map(({ erasureId }) => erasureId),
-      after: end ? `${end.request_id} ${end.batch}` : null,
-    };
+    return { done: [], rows: found.map((one) => erasureOf(sweep, one)), after };
   };
 };
 
 /** A client may have put an id into an Idempotency-Key. */
-function keysOf(table: string, forget: string): Step {
-  return async (pool, sweep, after) => {
-    const { organisationId } = sweep;
-    const { rows } = await pool.query<{ key: string }>(
-      `select distinct idempotency_key as key from ${table}
-       where organisation_id = $1 and idempotency_key > $2 order by 1 limit ${limits.erasureRowsPerScan}`,
-      [organisationId, after ?? ''],
-    );
-    const found = rows.flatMap(({ key }) => {
-      const ids = [key, ...[...key.matchAll(uuidPattern)].map(([id]) => id.toLowerCase())];
-      const erasureId = erasureOf(sweep, ids);
-      return erasureId === undefined ? [] : { key, erasureId };
-    });
-    const last = rows.length === limits.erasureRowsPerScan ? (rows.at(-1)?.key ?? null) : null;
+function keysOf(table: KeyTable, forget: string): Step {
+  return async (pool, sweep, from) => {
+    const { found, after } = await nextKeys(pool, table, sweep, from);
     return async (client) => {
       if (found.length > 0)
         await client.query(`${forget} where organisation_id = $1 and idempotency_key = any ($2::text[])`, [
-          organisationId,
+          sweep.organisationId,
           found.map(({ key }) => key),
         ]);
-      return { done: [], rows: found.map(({ erasureId }) => erasureId), after: last };
+      return { done: [], rows: found.map((one) => erasureOf(sweep, one)), after };
     };
   };
 }

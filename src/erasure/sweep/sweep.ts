@@ -1,17 +1,20 @@
 import { storeInTransaction } from '../../bookkeeping/store.ts';
 import { limits } from '../../limits.ts';
+import { nextInteractions, nextUsers } from '../../people/find-interactions.ts';
+import { nextRows, type RowOfPeople } from '../../people/find-rows.ts';
+import type { Found } from '../../people/people.ts';
+import { customersTable, type PersonalTable, personalTables } from '../../people/personal-tables.ts';
 import { runningTransactions } from '../../postgres/cluster/running-transactions.ts';
 import type { Client, Pool } from '../../postgres/pool.ts';
 import { inTransaction, queryRows } from '../../postgres/transactions.ts';
 import { firstUuid } from '../../registry/uuid-v7.ts';
 import type { Suppressions } from '../../suppression/suppressions.ts';
-import { type PersonalTable, personalTables } from '../erasure-functions.ts';
 import { addIds, type ErasureMode, nextVersion } from '../request-erasure.ts';
 import { waitForVersions } from '../wait-for-versions.ts';
 import { hideRestoredCustomers, identifyNext } from './identify-people.ts';
-import { nextInteractions, nextUsers } from './sweep-interactions.ts';
+import { forgetCollected } from './sweep-access-requests.ts';
 import { forgetInLog } from './sweep-log.ts';
-import { eraseRows, nextRows } from './sweep-rows.ts';
+import { eraseRows } from './sweep-rows.ts';
 import type { FoundRow, Step, Sweep } from './sweep-step.ts';
 import { eraseTexts } from './sweep-texts.ts';
 
@@ -22,19 +25,41 @@ import { eraseTexts } from './sweep-texts.ts';
 const steps: readonly (readonly [name: string, step: Step])[] = [
   ...personalTables.filter(({ type }) => type !== 'customers').map(eraseTable),
   ...eraseTexts,
+  ['access_requests', forgetCollected],
   ['changes', forgetInLog],
   ...personalTables.filter(({ type }) => type === 'customers').map(eraseTable),
 ];
 
 function eraseTable(table: PersonalTable): readonly [name: string, step: Step] {
-  const next = table.type === 'interactions' ? nextInteractions : nextRows;
   return [
     table.name,
     async (pool, sweep, from) => {
-      const { found, after } = await next(pool, sweep, table, from);
-      return async (client) => ({ ...(await eraseRows(client, sweep, table, found)), after });
+      const { found, after } = await nextOf(pool, sweep, table, from);
+      const rows = found.flatMap(({ id, people }) =>
+        erasuresOf(sweep, people).map((erasure_id) => ({ id, erasure_id })),
+      );
+      return async (client) => ({ ...(await eraseRows(client, sweep, table, rows)), after });
     },
   ];
+}
+
+async function nextOf(
+  pool: Pool,
+  sweep: Sweep,
+  table: PersonalTable,
+  from: string | null,
+): Promise<Found<RowOfPeople>> {
+  if (table.type !== 'interactions') return nextRows(pool, sweep, table, from);
+  const { found, after } = await nextInteractions(pool, sweep, from, false);
+  return {
+    found: found.map(({ id, student_id, user_id }) => ({ id, people: [student_id, user_id] })),
+    after,
+  };
+}
+
+/** The erasures that these people belong to. */
+function erasuresOf({ ids }: Sweep, people: readonly (string | null)[]): string[] {
+  return people.flatMap((id) => ids.get(id ?? '') ?? []);
 }
 
 interface Running {
@@ -50,9 +75,10 @@ export async function sweepErasures(
   suppressions: Suppressions,
   stopping?: AbortSignal,
 ): Promise<void> {
+  // In random order: a step of one of them may take all the time.
   const { rows } = await pool.query<{ organisation_id: string; is_restored: boolean }>(
     `select organisation_id, bool_or(step = 'identify customers') as is_restored
-     from erasures where state in ('pending', 'running') group by organisation_id`,
+     from erasures where state in ('pending', 'running') group by organisation_id order by random()`,
   );
   if (rows.some(({ is_restored }) => is_restored)) await hideRestoredCustomers(pool, suppressions, stopping);
   const deadlineMs = performance.now() + limits.erasureMs;
@@ -178,7 +204,8 @@ async function sweepOf(pool: Pool, organisationId: string, running: readonly Run
     (one, other) =>
       Number(modes.get(one.erasure_id) === 'delete') - Number(modes.get(other.erasure_id) === 'delete'),
   );
-  return { organisationId, modes, ids: new Map(ordered.map(({ id, erasure_id }) => [id, erasure_id])) };
+  const ids = new Map(ordered.map(({ id, erasure_id }) => [id, erasure_id]));
+  return { organisationId, modes, idTable: 'erasure_ids', ids };
 }
 
 /** The step after each fence. Before the sweep, whoever belongs to the same people is added to them and suppressed too. */
@@ -220,12 +247,12 @@ async function collectCustomers(
   step: Running,
   suppressions: Suppressions,
 ): Promise<boolean> {
-  const customers = personalTables.find(({ type }) => type === 'customers') as PersonalTable;
-  const next = await nextRows(pool, sweep, customers, step.after);
-  const others = next.found
-    .filter(({ erasure_id }) => sweep.modes.has(erasure_id))
-    .flatMap(({ people, erasure_id }) => people.map((id) => ({ id: id as string, erasure_id })))
-    .filter(({ id }) => id !== null && !sweep.ids.has(id));
+  const next = await nextRows(pool, sweep, customersTable, step.after);
+  const others = next.found.flatMap(({ people }) =>
+    erasuresOf(sweep, people).flatMap((erasure_id) =>
+      people.flatMap((id) => (id === null || sweep.ids.has(id) ? [] : { id, erasure_id })),
+    ),
+  );
   await inTransaction(pool, async (client) => {
     await lockStep(client, sweep, step);
     await addPeople(client, sweep, others, suppressions);
@@ -262,8 +289,10 @@ async function collectUsers(
   suppressions: Suppressions,
 ): Promise<boolean> {
   const { found, after } = await nextUsers(pool, sweep, step.after);
-  const users = found.flatMap(({ user_id, erasure_id }) =>
-    user_id === null || sweep.ids.has(user_id) ? [] : { id: user_id, erasure_id },
+  const users = found.flatMap(({ user_id, student_id }) =>
+    user_id === null || sweep.ids.has(user_id)
+      ? []
+      : erasuresOf(sweep, [student_id]).map((erasure_id) => ({ id: user_id, erasure_id })),
   );
   await inTransaction(pool, async (client) => {
     await lockStep(client, sweep, step);

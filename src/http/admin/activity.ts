@@ -47,14 +47,21 @@ const service: Operation<AdminParts> = {
   tag,
   summary: 'See the state of the service',
   description:
-    'Which processes run, when each chore of the maintenance was last done and last failed, how far the partitions reach, and the ' +
-    'nodes of a cluster.',
+    'Which processes run, when each chore of the maintenance was last done and last failed, how far the partitions reach, the ' +
+    'nodes of a cluster, and for how many days the service keeps receipts and rejections, and deleted organisations.',
   permission: null,
   answers: {
     200: { description: 'As it was in the last minute.', schema: { $ref: '#/components/schemas/Service' } },
   },
-  async handle(_call, { pool }) {
-    return { status: 200, body: await serviceState(pool) };
+  async handle(_call, { pool, config }) {
+    return {
+      status: 200,
+      body: {
+        ...(await serviceState(pool)),
+        receipts_kept_days: config.receiptsKeptDays,
+        deleted_organisations_kept_days: config.deletedOrganisationsKeptDays,
+      },
+    };
   },
 };
 

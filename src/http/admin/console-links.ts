@@ -1,6 +1,7 @@
 import { limits } from '../../limits.ts';
 import { issueConsoleLink } from '../../operator/audited-actions.ts';
 import { bodySchema, readFields } from '../operation/body.ts';
+import { whileDeleted } from '../operation/described-answers.ts';
 import type { Operation } from '../operation/operation.ts';
 import { bodyText, boolean, expiryField, operatorOf, organisationNamed, slugField } from './fields.ts';
 import type { AdminParts } from './parts.ts';
@@ -27,6 +28,7 @@ const issueLink: Operation<AdminParts> = {
       description: 'Where the link leads.',
       schema: { $ref: '#/components/schemas/ConsoleLink' },
     },
+    409: whileDeleted,
   },
   async handle(call, { pool }) {
     const wanted = readFields(fields, call.body);

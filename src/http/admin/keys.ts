@@ -14,7 +14,7 @@ import {
 import { dateTime, flag, optional } from '../../registry/fields.ts';
 import { unixMsOf } from '../../registry/times.ts';
 import { type BodyField, bodySchema, readFields, refuse } from '../operation/body.ts';
-import { notFound, onePage } from '../operation/described-answers.ts';
+import { notFound, onePage, whileDeleted } from '../operation/described-answers.ts';
 import type { Call, Operation } from '../operation/operation.ts';
 import {
   bodyText,
@@ -91,7 +91,7 @@ const issue: Operation<AdminParts> = {
     schema: bodySchema(issueFields),
     example: { organisation: 'acme', permissions: ['data:write', 'data:read'], label: 'nightly export' },
   },
-  answers: { 201: issuedAnswer },
+  answers: { 201: issuedAnswer, 409: whileDeleted },
   async handle(call, { pool }) {
     const wanted = readFields(issueFields, call.body);
     const { organisation_id: organisationId } = await organisationNamed(pool, wanted.organisation);
@@ -198,7 +198,7 @@ const rotate: Operation<AdminParts> = {
     example: { grace_seconds: limits.graceSecondsDefault },
     required: false,
   },
-  answers: { 201: issuedAnswer, 404: notFound },
+  answers: { 201: issuedAnswer, 404: notFound, 409: whileDeleted },
   async handle(call, { pool }) {
     const { grace_seconds = limits.graceSecondsDefault, expires_at = null } = readFields(
       rotateFields,

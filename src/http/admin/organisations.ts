@@ -1,15 +1,25 @@
-import { RequestError } from '../../errors.ts';
+import { invalidRequest, RequestError } from '../../errors.ts';
 import { limits } from '../../limits.ts';
 import {
   changeOrganisation,
   createOrganisation,
+  deleteOrganisation,
   type OrganisationChange,
+  restoreOrganisation,
 } from '../../operator/audited-actions.ts';
 import { findOrganisation, listOrganisations } from '../../operator/organisations.ts';
-import { organisationLimits, organisationName, slugProblem, slugSchema } from '../../operator/rules.ts';
+import {
+  keptDaysProblem,
+  keptDaysRange,
+  organisationLimits,
+  organisationName,
+  slugProblem,
+  slugSchema,
+} from '../../operator/rules.ts';
 import { optional, text } from '../../registry/fields.ts';
+import { keptTypes } from '../../retention/kept-days.ts';
 import { type BodyField, bodySchema, readFields, refuse } from '../operation/body.ts';
-import { notFound, onePage, refused } from '../operation/described-answers.ts';
+import { notFound, onePage, refused, whileDeleted } from '../operation/described-answers.ts';
 import type { Call, Operation } from '../operation/operation.ts';
 import {
   bodyText,
@@ -94,7 +104,9 @@ const get: Operation<AdminParts> = {
   path: '/admin/v1/organisations/{slug}',
   tag,
   summary: 'Get an organisation',
-  description: 'Its name, whether it is suspended, its own limits, and whether its report is on.',
+  description:
+    'Its name, whether it is suspended or deleted, how far its removal has got, its own limits, quotas and retention, and whether ' +
+    'its report is on.',
   permission: null,
   pathParameters: { slug: patternField(slugSchema.pattern, 'the slug of the organisation') },
   answers: { 200: { description: 'The organisation.', schema }, 404: notFound },
@@ -112,19 +124,38 @@ const changeFields = {
   interactions_per_second_max: orNull(wholeNumber(organisationLimits.interactions_per_second_max)),
   records_per_second_max: orNull(wholeNumber(organisationLimits.records_per_second_max)),
   bytes_in_flight_max: orNull(wholeNumber(organisationLimits.bytes_in_flight_max)),
+  records_stored_max: orNull(wholeNumber(organisationLimits.records_stored_max)),
+  bytes_stored_max: orNull(wholeNumber(organisationLimits.bytes_stored_max)),
   recommendations_report: boolean(
     'true: the report on recommendations is counted and can be read; it is false by default',
   ),
+  interactions_kept_days: orNull(wholeNumber(keptDaysRange)),
+  receipts_kept_days: orNull(wholeNumber(keptDaysRange)),
+  rejections_kept_days: orNull(wholeNumber(keptDaysRange)),
 };
+
+/** Receipts and rejections cannot be kept for longer than the service keeps them. */
+function refuseLonger(wanted: OrganisationChange, serviceDays: number): void {
+  const problems = keptTypes.flatMap((type) => {
+    const field = `${type}_kept_days` as const;
+    const days = wanted[field] ?? null;
+    const message = days === null ? undefined : keptDaysProblem(type, days, serviceDays);
+    return message === undefined ? [] : [{ field, code: 'out_of_range', message }];
+  });
+  if (problems.length > 0) throw invalidRequest(...problems);
+}
 
 const changing: Operation<AdminParts> = {
   id: 'change-organisation',
   method: 'PATCH',
   path: '/admin/v1/organisations/{slug}',
   tag,
-  summary: 'Rename, suspend, resume or limit an organisation, or switch its report',
+  summary: 'Rename, suspend, resume or limit an organisation, switch its report, or set its retention',
   description:
-    'Fields that are left out do not change. A limit of null is the default of the service. Takes effect within 5 seconds.',
+    'Fields that are left out do not change. A limit of null is the default of the service, a quota of null is none. Takes ' +
+    'effect within 5 seconds; a quota that is new or lower within a minute. ' +
+    'Interactions, receipts and rejections that are older than the days they are kept are deleted for good, within an hour or ' +
+    'so; null keeps interactions, and the others for as long as the service does, which is also the most.',
   permission: null,
   pathParameters: { slug: patternField(slugSchema.pattern, 'the slug of the organisation') },
   requestBody: {
@@ -132,13 +163,68 @@ const changing: Operation<AdminParts> = {
     example: { records_per_second_max: 100_000 },
     required: false,
   },
-  answers: { 200: { description: 'The organisation as it is now.', schema }, 404: notFound },
-  async handle(call, { pool }) {
+  answers: {
+    200: { description: 'The organisation as it is now.', schema },
+    404: notFound,
+    409: whileDeleted,
+  },
+  async handle(call, { pool, config }) {
     const wanted = readFields(changeFields, call.body) as OrganisationChange;
+    refuseLonger(wanted, config.receiptsKeptDays);
     const changed = await changeOrganisation(pool, operatorOf(call), slugOf(call), wanted);
     if (!changed) throw new RequestError('organisation_not_found');
     return { status: 200, body: changed };
   },
 };
 
-export const organisationOperations: readonly Operation<AdminParts>[] = [create, list, get, changing];
+const deleting: Operation<AdminParts> = {
+  id: 'delete-organisation',
+  method: 'DELETE',
+  path: '/admin/v1/organisations/{slug}',
+  tag,
+  summary: 'Delete an organisation',
+  description:
+    'Within 5 seconds every process answers its keys with 410. It can be restored for `DELETED_ORGANISATIONS_KEPT_DAYS`; then all its ' +
+    'data is removed, and `removal` shows how far. The slug can be used again when that is done. Deleting twice changes nothing.',
+  permission: null,
+  pathParameters: { slug: patternField(slugSchema.pattern, 'the slug of the organisation') },
+  answers: { 200: { description: 'The organisation as it is now.', schema }, 404: notFound },
+  async handle(call, { pool }) {
+    readFields({}, call.body);
+    const deleted = await deleteOrganisation(pool, operatorOf(call), slugOf(call));
+    if (!deleted) throw new RequestError('organisation_not_found');
+    return { status: 200, body: deleted };
+  },
+};
+
+const restore: Operation<AdminParts> = {
+  id: 'restore-organisation',
+  method: 'POST',
+  path: '/admin/v1/organisations/{slug}/restore',
+  tag,
+  summary: 'Restore a deleted organisation',
+  description:
+    'Everything is as before it was deleted, also whether it is suspended. Restoring one that is not deleted changes nothing.',
+  permission: null,
+  pathParameters: { slug: patternField(slugSchema.pattern, 'the slug of the organisation') },
+  answers: {
+    200: { description: 'The organisation as it is now.', schema },
+    404: notFound,
+    409: refused('Its removal has begun. Code: `removal_begun`.'),
+  },
+  async handle(call, { pool }) {
+    readFields({}, call.body);
+    const restored = await restoreOrganisation(pool, operatorOf(call), slugOf(call));
+    if (!restored) throw new RequestError('organisation_not_found');
+    return { status: 200, body: restored };
+  },
+};
+
+export const organisationOperations: readonly Operation<AdminParts>[] = [
+  create,
+  list,
+  get,
+  changing,
+  deleting,
+  restore,
+];

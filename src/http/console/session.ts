@@ -91,7 +91,7 @@ function answerOf(
   { principal, session }: { readonly principal: Principal; readonly session: ConsoleSession },
   { config }: Parts,
 ): Answer {
-  const { keyId, permissions, limits: own } = principal;
+  const { keyId, permissions, limits: own, quota } = principal;
   const { organisation, keyLabel, keyExpiresAt, expiresAt } = session;
   const key = { key_id: keyId, label: keyLabel, permissions, expires_at: keyExpiresAt };
   const holding = Object.entries(defaultLimits(config)).map(([name, value]) => {
@@ -100,7 +100,13 @@ function answerOf(
   });
   return {
     status,
-    body: { organisation, key, limits: Object.fromEntries(holding), expires_at: expiresAt },
+    body: {
+      organisation,
+      key,
+      limits: Object.fromEntries(holding),
+      quotas: quota?.near ?? [],
+      expires_at: expiresAt,
+    },
   };
 }
 

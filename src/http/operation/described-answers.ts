@@ -14,6 +14,11 @@ export const notFound: DescribedAnswer = {
   ...refused('There is nothing with this id.'),
 };
 
+export const whileDeleted: DescribedAnswer = {
+  sharedAs: 'OrganisationIsDeleted',
+  ...refused('The organisation is deleted. Code: `organisation_is_deleted`.'),
+};
+
 export const keyReused: DescribedAnswer = {
   sharedAs: 'IdempotencyKeyReused',
   ...refused('The `Idempotency-Key` was used with another body. Code: `idempotency_key_reused`.'),

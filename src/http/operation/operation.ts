@@ -96,8 +96,12 @@ export interface DescribedAnswer {
   readonly sharedAs?: string;
   readonly description: string;
   readonly schema: JsonSchema;
+  /** Set if it is not JSON. */
+  readonly mediaType?: string;
   /** Whether it can repeat the answer to an earlier request with the same Idempotency-Key. */
   readonly canBeReplayed?: true;
+  /** Whether it states what is used of a quota. */
+  readonly hasQuota?: true;
   /** Whether it can be an export, which has a cursor of the change feed. */
   readonly hasChangesCursor?: true;
   /** Answers in other media types, for clients that ask for them. */
@@ -120,6 +124,8 @@ export interface Operation<P = Parts> {
   readonly permission: Permission | null;
   /** Whether a browser key may use it. */
   readonly isForBrowsers?: true;
+  /** Whether it stores records, for which an organisation may have a quota. */
+  readonly storesRecords?: true;
   readonly pathParameters?: Readonly<Record<string, Field>>;
   readonly query?: Readonly<Record<string, Field>>;
   readonly requestHeaders?: Readonly<Record<string, JsonSchema & { description: string }>>;

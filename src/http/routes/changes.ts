@@ -1,6 +1,7 @@
 import { ChangeCursors, changeCursor } from '../../changes/change-cursor.ts';
 import {
   type ChangesAsked,
+  expired,
   LogReader,
   positionOf,
   type RecordSource,
@@ -21,6 +22,8 @@ import { charactersMax, takeRecords } from '../../records/read-records.ts';
 import { optional, optionalForm, perPage } from '../../registry/fields.ts';
 import { perType, type ResourceType } from '../../registry/resources.ts';
 import { sentFields, type UploadType, uploadTypes } from '../../registry/upload-types.ts';
+import { firstUuid } from '../../registry/uuid-v7.ts';
+import { goneBelow } from '../../retention/kept-days.ts';
 import { jsonLines } from '../operation/accept.ts';
 import { refused } from '../operation/described-answers.ts';
 import { exportOf, variesByAccept, wantsLines } from '../operation/export.ts';
@@ -49,7 +52,9 @@ export const changesOperation: Operation = {
   description:
     'Returns what was created or changed, in order: each record as it is now. Send `next_cursor` as `after` for what ' +
     'comes next; while `has_more` is true there may be more at once. A record that was changed several times may come ' +
-    `several times. With \`Accept: ${jsonLines}\` the answer goes on: a line per change as it is stored, and every ` +
+    'several times. An entry with `expired_before` reports that all records of its type that were received before that ' +
+    'time have expired: remove them. ' +
+    `With \`Accept: ${jsonLines}\` the answer goes on: a line per change as it is stored, and every ` +
     `${limits.changeHeartbeatMs / 1_000} seconds without one a line with the \`cursor\` alone. It ends after ` +
     `${limits.changeStreamMs / 60_000} minutes; go on with the cursor of the last complete line. Changes are kept for ` +
     'a week, or as long as the operator says; a cursor that is older is 410. Changes of interactions also need the ' +
@@ -64,7 +69,9 @@ export const changesOperation: Operation = {
         [jsonLines]: { schema: { type: 'string', description: 'one change per line, or a cursor alone' } },
       },
     },
-    410: refused('The feed cannot continue from this cursor. Code: `cursor_too_old`.'),
+    410: refused(
+      'The feed cannot continue from this cursor, or the organisation was deleted. Codes: `cursor_too_old`, `organisation_deleted`.',
+    ),
   },
   async handle(call, parts) {
     const principal = principalOf(call);
@@ -130,9 +137,12 @@ async function takeAsReadBack(
   const wanted = uuidsOf(ids, count) as string[];
   const found = await readInteractions(client, organisationId, wanted);
   const byId = new Map(found.map((one) => [one.interaction_id, one]));
+  // Asked afterwards: what has just been deleted is below it.
+  const below = byId.size < wanted.length ? await goneBelow(client, organisationId) : firstUuid;
   for (const id of wanted) {
     const stored = byId.get(id);
-    take(id, stored ? JSON.stringify(interactionAnswer(stored)) : 'null');
+    if (stored) take(id, JSON.stringify(interactionAnswer(stored)));
+    else take(id, id < below ? expired : 'null');
   }
 }
 
@@ -144,7 +154,7 @@ function readerOf({ hold, onClose }: Call, { keyId }: Principal, { keys }: Parts
     gone: closed.signal,
     async isAllowed() {
       const key = await keys.find(keyId);
-      return key !== undefined && !key.suspended && key.endsMs > performance.now();
+      return key !== undefined && !key.suspended && !key.deleted && key.endsMs > performance.now();
     },
   };
 }

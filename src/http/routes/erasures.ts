@@ -3,48 +3,19 @@ import { CertificateSigner, certificateOf, certificatePage } from '../../erasure
 import { type Erasure, erasurePage, findErasure } from '../../erasure/find-erasures.ts';
 import { liftSuppression } from '../../erasure/lift-suppression.ts';
 import { type ErasureMode, erasureModes, requestErasure } from '../../erasure/request-erasure.ts';
-import { invalidRequest, RequestError } from '../../errors.ts';
+import { RequestError } from '../../errors.ts';
 import { limits } from '../../limits.ts';
 import type { Pool } from '../../postgres/pool.ts';
-import {
-  type Field,
-  isProblem,
-  isUuid,
-  optional,
-  perPage,
-  readUuid,
-  required,
-  text,
-  uuid,
-} from '../../registry/fields.ts';
-import { type BodyField, bodySchema, readFields, refuse } from '../operation/body.ts';
+import { isUuid, optional, perPage, uuid } from '../../registry/fields.ts';
+import { type BodyField, refuse } from '../operation/body.ts';
 import { notFound, onePage, refused } from '../operation/described-answers.ts';
 import { type Operation, principalOf } from '../operation/operation.ts';
+import { peopleFields, peopleSchema, readPeople } from '../operation/people.ts';
 
 const tag = 'Privacy';
 
-function listOf<F extends Field>(field: F): BodyField<readonly string[]> {
-  return {
-    schema: { type: 'array', items: field.schema, minItems: 1, maxItems: limits.erasureIdsMax },
-    read(value) {
-      if (!Array.isArray(value)) return refuse('wrong_type', 'must be an array');
-      if (value.length === 0) return refuse('required', 'must hold an id, or be left out');
-      if (value.length > limits.erasureIdsMax)
-        return refuse('too_large', `has more than ${limits.erasureIdsMax} ids; send several requests`);
-      return [...new Set(value.map((one) => readId(field, one)))];
-    },
-  };
-}
-
-function readId({ read }: Field, value: unknown): string {
-  const id = value === '' ? required : read(value);
-  if (isProblem(id)) return refuse(id.code, `has an element that ${id.message}`);
-  return readUuid(String(id)) ?? String(id);
-}
-
 const fields = {
-  customer_ids: listOf(uuid()),
-  user_ids: listOf(text({ codePointsMax: limits.interactionUserCodePointsMax })),
+  ...peopleFields,
   mode: {
     schema: { type: 'string', enum: erasureModes, default: 'anonymise' },
     read: (value: unknown): ErasureMode =>
@@ -52,11 +23,6 @@ const fields = {
       refuse('invalid_value', `must be one of ${erasureModes.join(', ')}`),
   },
 } satisfies Record<string, BodyField>;
-
-const bodyOfRequest = {
-  ...bodySchema(fields),
-  anyOf: [{ required: ['customer_ids'] }, { required: ['user_ids'] }],
-};
 
 const schema = { $ref: '#/components/schemas/Erasure' };
 
@@ -73,7 +39,7 @@ const request: Operation = {
     'go too. Customers and favourites always go. A user that was seen together with a customer is erased as well.',
   permission: 'data:erase',
   requestBody: {
-    schema: bodyOfRequest,
+    schema: peopleSchema(fields),
     bytesMax: limits.erasureBodyBytesMax,
     example: { customer_ids: ['e5b1c8d2-7f36-4a90-8c14-9d2e6f70b351'], mode: 'anonymise' },
   },
@@ -85,16 +51,11 @@ const request: Operation = {
   },
   async handle(call, { pool, writer }) {
     const { organisationId, keyId } = principalOf(call);
-    const { customer_ids = [], user_ids = [], mode = 'anonymise' } = readFields(fields, call.body, false);
-    const count = customer_ids.length + user_ids.length;
-    if (count === 0 || count > limits.erasureIdsMax) {
-      const message = `and user_ids must hold 1 to ${limits.erasureIdsMax} ids together`;
-      throw invalidRequest({ field: 'customer_ids', code: count === 0 ? 'required' : 'too_large', message });
-    }
+    const { mode = 'anonymise', ...people } = readPeople(fields, call.body);
     const own = pool.for(organisationId);
     const { erasureId, unknown } = await requestErasure(
       own,
-      { organisationId, keyId, mode, customerIds: customer_ids, userIds: user_ids },
+      { organisationId, keyId, mode, ...people },
       writer.suppressions.hasherFor(organisationId),
     );
     const erasure = await findErasure(own, organisationId, erasureId);

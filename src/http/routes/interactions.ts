@@ -1,3 +1,4 @@
+import { quotaRefusal } from '../../admission/quota.ts';
 import { ChangeCursors } from '../../changes/change-cursor.ts';
 import { freshCursor } from '../../changes/change-log.ts';
 import { RequestError } from '../../errors.ts';
@@ -35,6 +36,7 @@ const record: Operation = {
     aboutBrowserKeys,
   permission: 'interactions:write',
   isForBrowsers: true,
+  storesRecords: true,
   requestHeaders: idempotencyKeyHeader,
   requestBody: {
     schema: { $ref: '#/components/schemas/NewInteraction' },
@@ -42,16 +44,22 @@ const record: Operation = {
     bytesMax: limits.interactionBodyBytesMax,
   },
   answers: {
-    201: { description: 'The interaction as it is stored.', schema: interactionSchema, canBeReplayed: true },
+    201: {
+      description: 'The interaction as it is stored.',
+      schema: interactionSchema,
+      canBeReplayed: true,
+      hasQuota: true,
+    },
     202: acceptedFromBrowser,
     422: keyReused,
   },
   async handle(call, { pool, writer }) {
-    const { organisationId, visitor } = principalOf(call);
+    const { organisationId, visitor, quota } = principalOf(call);
     const { requestId, body: sent } = call;
     const idempotencyKey = readIdempotencyKey(call);
     const isFromBrowser = visitor !== undefined;
-    const request = { organisationId, requestId, body: sent, idempotencyKey, isFromBrowser };
+    const refusal = quotaRefusal(quota, visitor);
+    const request = { organisationId, requestId, body: sent, idempotencyKey, isFromBrowser, refusal };
     const record = () =>
       call.step('record interaction', () =>
         recordInteraction({ pool: pool.atOwner(organisationId), writer }, request),

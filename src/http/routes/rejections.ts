@@ -63,6 +63,8 @@ const summary: Operation = {
   },
 };
 
+const replayAnswer = { $ref: '#/components/schemas/ReplayAnswer' };
+
 const replay: Operation = {
   id: 'replay-rejections',
   method: 'POST',
@@ -75,15 +77,15 @@ const replay: Operation = {
     'records, the oldest first; `remaining` says how many that match are left. If there are more, send `next_cursor` as ' +
     '`cursor`, with the same filters, until it is null: then each has been tried.',
   permission: 'data:write',
+  storesRecords: true,
   query: { ...rejectionFilters, cursor: replayCursor },
   answers: {
-    200: { description: 'No record failed.', schema: { $ref: '#/components/schemas/ReplayAnswer' } },
-    207: { description: 'Some failed again.', schema: { $ref: '#/components/schemas/ReplayAnswer' } },
+    200: { description: 'No record failed.', schema: replayAnswer, hasQuota: true },
+    207: { description: 'Some failed again.', schema: replayAnswer, hasQuota: true },
     400: {
       description: 'Every record failed again, or a parameter is unknown or wrong.',
-      schema: {
-        oneOf: [{ $ref: '#/components/schemas/ReplayAnswer' }, { $ref: '#/components/schemas/Error' }],
-      },
+      schema: { oneOf: [replayAnswer, { $ref: '#/components/schemas/Error' }] },
+      hasQuota: true,
     },
   },
   async handle(call, { pool, checker, writer, requestLimits, cursors }) {

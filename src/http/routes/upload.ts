@@ -1,3 +1,4 @@
+import { quotaRefusal } from '../../admission/quota.ts';
 import { RequestError, retryAfter } from '../../errors.ts';
 import { limits } from '../../limits.ts';
 import { flag, optional } from '../../registry/fields.ts';
@@ -15,6 +16,7 @@ import { dryRun } from '../../uploads/dry-run.ts';
 import { ingestRequest } from '../../uploads/ingest-request.ts';
 import type { CheckedBatch } from '../../uploads/read/batch-builder.ts';
 import type { Progress } from '../../uploads/store/commit-batch.ts';
+import { isKeyHeld } from '../../uploads/store/upload-idempotency-keys.ts';
 import { isJsonLines } from '../operation/accept.ts';
 import { acceptedAnswer, inSteps, refuseDryRun } from '../operation/browser-keys.ts';
 import { keyReused } from '../operation/described-answers.ts';
@@ -43,24 +45,28 @@ const uploadAnswers: Operation['answers'] = {
     description: 'No record failed.',
     ...answer,
     canBeReplayed: true,
+    hasQuota: true,
   },
   207: {
     sharedAs: 'UploadedInPart',
     description: 'Some records or batches failed; the others are stored.',
     ...answer,
     canBeReplayed: true,
+    hasQuota: true,
   },
   400: {
     sharedAs: 'UploadFailed',
     description: 'Every record failed, or the request as a whole did.',
     ...answerOrError,
     canBeReplayed: true,
+    hasQuota: true,
   },
   422: keyReused,
   500: {
     sharedAs: 'UploadNotStored',
     description: 'No batch is known to be stored, through no fault of the data; send the request again.',
     ...answerOrError,
+    hasQuota: true,
   },
 };
 
@@ -84,6 +90,7 @@ const interactionsAnswers: Operation['answers'] = {
     description: 'Every interaction failed, or the request as a whole did.',
     schema: { oneOf: [...answerOrError.schema.oneOf, acceptedFromBrowser.schema] },
     canBeReplayed: true,
+    hasQuota: true,
   },
 };
 
@@ -138,6 +145,7 @@ function uploadOperation(
     description,
     permission,
     ...(isForBrowsers && { isForBrowsers }),
+    storesRecords: true,
     query: {
       dry_run: optional(
         flag({
@@ -176,13 +184,21 @@ interface Received extends Pick<Progress, 'idempotency' | 'startedMs'> {
   readonly batches: readonly CheckedBatch[];
 }
 
-async function receive(
-  type: UploadType,
-  call: Call,
-  { config, checker, requestLimits }: Parts,
-): Promise<Received> {
+/** Of an organisation that may store nothing more, only requests that were begun are repeated or finished. */
+async function refuseNew(call: Call, { pool }: Parts): Promise<void> {
+  const { organisationId, quota, visitor } = principalOf(call);
+  const refusal = quotaRefusal(quota, visitor);
+  if (!refusal || call.query.dry_run === true) return;
+  const key = readIdempotencyKey(call);
+  const isBegun = key !== undefined && (await isKeyHeld(pool.atOwner(organisationId), organisationId, key));
+  if (!isBegun) throw refusal;
+}
+
+async function receive(type: UploadType, call: Call, parts: Parts): Promise<Received> {
+  const { config, checker, requestLimits } = parts;
   const startedMs = performance.now();
   const principal = principalOf(call);
+  await refuseNew(call, parts);
   const max = type === 'courses' ? config.coursesPerRequestMax : config.recordsPerRequestMax;
   const key = readIdempotencyKey(call);
   const unchecked = {

@@ -2,10 +2,11 @@ import { randomBytes } from 'node:crypto';
 import { insertEncoded } from '../../interactions/interaction-rows.ts';
 import type { KnownIds } from '../../interactions/known-ids.ts';
 import { missingAmong } from '../../interactions/look-up-references.ts';
+import { limits } from '../../limits.ts';
 import { ArrayWriter, viewOf } from '../../postgres/binary/array-writer.ts';
 import { pickRows, uuidsOf } from '../../postgres/binary/encoded-rows.ts';
 import type { Client } from '../../postgres/pool.ts';
-import { uuidV7Words } from '../../registry/uuid-v7.ts';
+import { uuidFloor, uuidV7Words } from '../../registry/uuid-v7.ts';
 import type { Suppressions } from '../../suppression/suppressions.ts';
 import { created, type Outcome } from '../answer/outcome.ts';
 import type { CheckedBatch } from '../read/batch-builder.ts';
@@ -21,7 +22,7 @@ export interface KnownReferences {
 
 /**
  * Stores the interactions of a batch whose references exist, in its transaction. All are new and get an id here, except
- * replayed ones that were sent with an Idempotency-Key: `givenIds` has their ids, by index.
+ * replayed ones that were sent with an Idempotency-Key in the last 24 hours: `givenIds` has their ids, by index.
  */
 export async function storeInteractions(
   client: Client,
@@ -78,8 +79,10 @@ function idsFor(given: readonly (string | null)[]): Buffer {
   const random = viewOf(randomBytes(8));
   const words = [random.getInt32(0), random.getInt32(4)] as const;
   const ids = new ArrayWriter('uuid');
+  // When the key is forgotten, no retry looks for the id, and the day in it may have expired.
+  const oldest = uuidFloor(nowMs - limits.idempotencyKeyLifeMs);
   for (const [at, id] of given.entries())
-    if (id !== null) ids.append(id);
+    if (id !== null && id >= oldest) ids.append(id);
     else ids.appendWords(...uuidV7Words(nowMs, at, words));
   return ids.finish();
 }

@@ -1,4 +1,5 @@
-import type { Client } from '../../postgres/pool.ts';
+import { limits } from '../../limits.ts';
+import type { Client, Pool } from '../../postgres/pool.ts';
 
 export interface UploadClaim {
   readonly organisationId: string;
@@ -54,6 +55,20 @@ export async function holderOf(client: Client, claim: HeldClaim): Promise<Upload
 /** The same, and locks the key: a concurrent retry of the same batch waits until we have committed. */
 export async function lockHolder(client: Client, claim: HeldClaim): Promise<UploadHolder | undefined> {
   return readHolder(client, claim, 'lock idempotency key of an upload', 'for update');
+}
+
+/** Whether a request has stored something under this key, whatever its body was. */
+export async function isKeyHeld(
+  pool: Pool,
+  organisationId: string,
+  idempotencyKey: string,
+): Promise<boolean> {
+  const forgottenBefore = new Date(Date.now() - limits.idempotencyKeyLifeMs);
+  const { rows } = await pool.query(
+    `select from upload_idempotency_keys where organisation_id = $1 and idempotency_key = $2 and claimed_at >= $3`,
+    [organisationId, idempotencyKey, forgottenBefore],
+  );
+  return rows.length > 0;
 }
 
 async function readHolder(

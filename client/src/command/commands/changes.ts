@@ -11,7 +11,7 @@ export const changes: Command = {
   help: `Usage: intake changes [options]
 
 Prints a line of JSON for each record that was created or changed, in its current form, and continues until Ctrl-C. The field cursor
-of a line says where to continue.
+of a line says where to continue. A line with expired_before says that everything of its type that was received before is gone.
 
 Options:
   --types <types>    only these types, separated by commas; without it all, interactions included

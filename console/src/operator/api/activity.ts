@@ -35,3 +35,6 @@ export const stateQuery = queryOptions({
   queryFn: ({ signal }) => call<ServiceState>(statePath, { signal }),
   refetchInterval: refreshSeconds * 1_000,
 });
+
+/** The same for its settings, which hardly ever change. */
+export const settingsQuery = queryOptions({ ...stateQuery, staleTime: 600_000, refetchInterval: false });

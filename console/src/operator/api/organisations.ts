@@ -1,7 +1,8 @@
 import { queryOptions } from '@tanstack/react-query';
 import { pagesQuery } from '../../api/pages.ts';
-import { call, type Query } from '../../api/request.ts';
+import { ApiError, call, type Query } from '../../api/request.ts';
 import type { ReceiptPage, RejectionGroup } from '../../api/types.ts';
+import { refreshSeconds } from './activity.ts';
 import type { Organisation, OrganisationPage } from './types.ts';
 
 export const organisationsPath = '/admin/v1/organisations';
@@ -19,7 +20,12 @@ export function organisationQuery(slug: string) {
   return queryOptions({
     queryKey: ['organisation', slug],
     queryFn: ({ signal }) => call<Organisation>(organisationPath(slug), { signal }),
+    refetchInterval: ({ state: { error } }) => !isNotFound(error) && refreshSeconds * 1_000,
   });
+}
+
+export function isNotFound(error: unknown): boolean {
+  return error instanceof ApiError && error.status === 404;
 }
 
 export function createOrganisation(wanted: {
@@ -35,18 +41,42 @@ export const limitRanges = {
   records_per_second_max: { min: 1, max: 1_000_000_000 },
   interactions_per_second_max: { min: 1, max: 1_000_000 },
   bytes_in_flight_max: { min: 1_024, max: 2_147_483_647 },
+  records_stored_max: { min: 1, max: Number.MAX_SAFE_INTEGER },
+  bytes_stored_max: { min: 1, max: Number.MAX_SAFE_INTEGER },
 } as const;
 
 export type LimitName = keyof typeof limitRanges;
 export const limitNames = Object.keys(limitRanges) as LimitName[];
 
+/** The limits of what is stored. By default there are none. */
+export const quotaNames = ['records_stored_max', 'bytes_stored_max'] as const;
+export type QuotaName = (typeof quotaNames)[number];
+
+export function isQuota(name: LimitName): name is QuotaName {
+  return name === 'records_stored_max' || name === 'bytes_stored_max';
+}
+
+export const keptNames = ['interactions_kept_days', 'receipts_kept_days', 'rejections_kept_days'] as const;
+export type KeptName = (typeof keptNames)[number];
+export const keptDaysMax = 3_650;
+
 export type OrganisationChange = Partial<
-  Record<LimitName, number | null> & { readonly name: string; readonly suspended: boolean }
+  Record<LimitName | KeptName, number | null> & { readonly name: string; readonly suspended: boolean }
 >;
 
-/** What is left out stays. A limit of null is the default of the service. */
+/** What is left out stays. Null is the default of the service; of a quota, none. */
 export function changeOrganisation(slug: string, change: OrganisationChange): Promise<Organisation> {
   return call<Organisation>(organisationPath(slug), { method: 'PATCH', body: change });
+}
+
+export function deleteOrganisation(slug: string): Promise<Organisation> {
+  return call<Organisation>(organisationPath(slug), { method: 'DELETE' });
+}
+
+export const restorePath = (slug: string) => `${organisationPath(slug)}/restore`;
+
+export function restoreOrganisation(slug: string): Promise<Organisation> {
+  return call<Organisation>(restorePath(slug), { method: 'POST' });
 }
 
 export function uploadPagesQuery(slug: string, query: Query) {

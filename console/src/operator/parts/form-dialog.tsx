@@ -8,6 +8,8 @@ interface FormDialogProps {
   readonly title: string;
   /** What happens, on the button. */
   readonly action: string;
+  /** What happens takes something away. */
+  readonly harmful?: boolean;
   /** Of a failure, such as "The key could not be issued". */
   readonly failed: string;
   readonly sending: { readonly isPending: boolean; readonly error: unknown };
@@ -19,7 +21,7 @@ interface FormDialogProps {
 
 /** A form in a dialog, with the line for the terminal that does the same. */
 export function FormDialog(props: FormDialogProps) {
-  const { title, action, failed, sending, call, onSubmit, onClose, children } = props;
+  const { title, action, harmful = false, failed, sending, call, onSubmit, onClose, children } = props;
   const submit = (event: FormEvent) => {
     event.preventDefault();
     onSubmit();
@@ -34,7 +36,7 @@ export function FormDialog(props: FormDialogProps) {
             <button type="button" onClick={onClose}>
               Cancel
             </button>
-            <Press type="submit" className="primary" blocked={sending.isPending}>
+            <Press type="submit" className={harmful ? 'danger' : 'primary'} blocked={sending.isPending}>
               {sending.isPending ? 'Sending…' : action}
             </Press>
           </div>

@@ -6,6 +6,7 @@ import type { Overview } from '../../api/types.ts';
 import { formatNumber, typeName } from '../../format/format.ts';
 import { isResourceType } from '../../format/personal.ts';
 import { Time } from '../../format/time.tsx';
+import { QuotaNotice } from '../../frame/quota-notice.tsx';
 import { usePermits, useSession } from '../../frame/signed-in.tsx';
 import { Answer, Loading } from '../../parts/answer.tsx';
 import { Empty, NotPermitted } from '../../parts/notices.tsx';
@@ -63,6 +64,7 @@ export function OverviewScreen() {
     <Page title="Overview" lead={`What ${organisation.name} has uploaded.`}>
       {may('data:read') ? (
         <>
+          <QuotaNotice />
           <Types />
           <Days />
           <Terminal calls={calls} />

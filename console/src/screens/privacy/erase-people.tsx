@@ -2,32 +2,30 @@ import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { type FormEvent, useId, useState } from 'react';
 import { type ErasureRequest, erasePeople, erasurePagesQuery } from '../../api/erasures.ts';
 import type { RequestedErasure } from '../../api/types.ts';
-import { countOf, formatNumber } from '../../format/format.ts';
+import { countOf } from '../../format/format.ts';
 import { Failure } from '../../parts/failure.tsx';
 import { Done } from '../../parts/notices.tsx';
 import { Press } from '../../parts/press.tsx';
 import { Question } from '../../parts/question.tsx';
 import { Line } from '../../parts/terminal.tsx';
-import { peopleMax, readIds } from './read-ids.ts';
-
-type Kind = 'customers' | 'users';
+import { IdField, useTypedIds } from './id-field.tsx';
+import type { Kind } from './read-ids.ts';
 
 export function ErasePeople() {
   const [kind, setKind] = useState<Kind>('customers');
   const [mode, setMode] = useState<ErasureRequest['mode']>('anonymise');
-  const [text, setText] = useState('');
   const [asking, setAsking] = useState(false);
   const client = useQueryClient();
-  const { ids, wrong } = readIds(text, kind);
+  const typed = useTypedIds(kind);
+  const { ids, problem } = typed;
   const erasing = useMutation({
     mutationFn: () => erasePeople({ [kind === 'customers' ? 'customer_ids' : 'user_ids']: ids, mode }),
     onSuccess: () => {
-      setText('');
+      typed.setText('');
       return client.invalidateQueries({ queryKey: erasurePagesQuery.queryKey });
     },
   });
   const people = countOf(ids.length, 'person', 'people');
-  const problem = problemOf(ids.length, wrong.length);
   const submit = (event: FormEvent) => {
     event.preventDefault();
     if (problem === undefined && ids.length > 0) setAsking(true);
@@ -45,7 +43,7 @@ export function ErasePeople() {
             ['users', 'Users named by interactions (user_id)'],
           ]}
         />
-        <IdField text={text} onChange={setText} problem={problem} found={ids.length} kind={kind} />
+        <IdField label="Ids" rows={5} kind={kind} typed={typed} />
         <Choice
           legend="Their transactions and interactions"
           value={mode}
@@ -83,43 +81,6 @@ export function ErasePeople() {
         </Question>
       )}
     </section>
-  );
-}
-
-function problemOf(valid: number, wrong: number): string | undefined {
-  if (wrong > 0) return `${countOf(wrong, 'entry is', 'entries are')} not a valid id`;
-  if (valid > peopleMax) return `at most ${formatNumber(peopleMax)} people at once`;
-  return undefined;
-}
-
-interface IdFieldProps {
-  readonly text: string;
-  readonly onChange: (text: string) => void;
-  readonly problem: string | undefined;
-  readonly found: number;
-  readonly kind: Kind;
-}
-
-function IdField({ text, onChange, problem, found, kind }: IdFieldProps) {
-  const id = useId();
-  const howTo = kind === 'customers' ? 'Separated by spaces, commas or lines' : 'One per line';
-  return (
-    <div className="field">
-      <label htmlFor={id}>Ids</label>
-      <textarea
-        id={id}
-        rows={5}
-        value={text}
-        autoComplete="off"
-        spellCheck={false}
-        aria-invalid={problem !== undefined}
-        aria-describedby={`${id}-hint`}
-        onChange={({ target }) => onChange(target.value)}
-      />
-      <p className={problem === undefined ? 'hint' : 'problem'} id={`${id}-hint`} role="status">
-        {problem ?? (found === 0 ? howTo : countOf(found, 'id'))}
-      </p>
-    </div>
   );
 }
 

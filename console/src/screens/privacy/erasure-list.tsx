@@ -1,12 +1,13 @@
 import { useInfiniteQuery } from '@tanstack/react-query';
 import { certificateAddress, erasurePagesQuery } from '../../api/erasures.ts';
 import type { Erasure } from '../../api/types.ts';
-import { countOf, formatNumber } from '../../format/format.ts';
+import { formatNumber } from '../../format/format.ts';
 import { Time } from '../../format/time.tsx';
 import { Badge, type Tone } from '../../parts/badge.tsx';
 import { Pages } from '../../parts/more.tsx';
 import { Empty } from '../../parts/notices.tsx';
 import { type Column, Table } from '../../parts/table.tsx';
+import { CountsByName } from './counts.tsx';
 
 const states: Readonly<Record<Erasure['state'], readonly [Tone, string]>> = {
   pending: ['warn', 'Hidden, removal pending'],
@@ -20,28 +21,10 @@ const columns: readonly Column<Erasure>[] = [
   { title: 'State', cell: ({ state }) => <Badge tone={states[state][0]}>{states[state][1]}</Badge> },
   { title: 'Mode', cell: ({ mode }) => (mode === 'delete' ? 'Delete' : 'Anonymise') },
   { title: 'People', numeric: true, cell: ({ people }) => formatNumber(people) },
-  { title: 'Rows changed', cell: ({ rows }) => <Rows rows={rows} /> },
+  { title: 'Rows changed', cell: ({ rows }) => <CountsByName counts={rows} one="row" /> },
   { title: 'Finished', cell: ({ swept }) => <Time value={swept} absent="not yet" /> },
   { title: 'Certificate', cell: (erasure) => <Certificate {...erasure} /> },
 ];
-
-function Rows({ rows }: { readonly rows: Erasure['rows'] }) {
-  const tables = Object.entries(rows).filter(([, count]) => count > 0);
-  if (tables.length === 0) return <span className="muted">none</span>;
-  const total = tables.reduce((sum, [, count]) => sum + count, 0);
-  return (
-    <details>
-      <summary>{countOf(total, 'row')}</summary>
-      <ul className="plain-list">
-        {tables.map(([table, count]) => (
-          <li key={table}>
-            {table}: {formatNumber(count)}
-          </li>
-        ))}
-      </ul>
-    </details>
-  );
-}
 
 function Certificate({ erasure_id, swept }: Erasure) {
   if (swept === null) return <span className="muted">once removed</span>;
@@ -65,7 +48,7 @@ export function ErasureList() {
   });
   return (
     <section className="card">
-      <h2>Erasures</h2>
+      <h2>Requested erasures</h2>
       <Pages
         query={list}
         what="The erasures"

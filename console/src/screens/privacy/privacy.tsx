@@ -19,7 +19,7 @@ const calls: readonly TerminalCall[] = [
 export function PrivacyScreen() {
   const may = usePermits();
   return (
-    <Page title="Privacy" lead="Erase people, and see what earlier erasures removed.">
+    <Page title="Erasures" lead="Erase people, and see what earlier erasures removed.">
       {may('data:erase') ? (
         <>
           <ErasureList />

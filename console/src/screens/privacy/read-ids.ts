@@ -1,5 +1,7 @@
 export const peopleMax = 5_000;
 
+export type Kind = 'customers' | 'users';
+
 const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
 export interface ReadIds {
@@ -9,7 +11,7 @@ export interface ReadIds {
 }
 
 /** Parses pasted ids. Customer ids are UUIDs, separated by spaces, commas or lines; user ids are any text, one per line. */
-export function readIds(text: string, kind: 'customers' | 'users'): ReadIds {
+export function readIds(text: string, kind: Kind): ReadIds {
   const parts = text.split(kind === 'customers' ? /[\s,;"']+/ : /\r?\n/).map((part) => part.trim());
   const given = [...new Set(parts.filter((part) => part !== ''))];
   const isValid = (id: string) => (kind === 'customers' ? uuid.test(id) : id.length <= 255);

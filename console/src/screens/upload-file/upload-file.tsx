@@ -6,6 +6,7 @@ import { FileError } from '../../../../client/src/parsing/file-error.ts';
 import { uploadPermission } from '../../api/permissions.ts';
 import { formatBytes } from '../../format/format.ts';
 import { shellOptions, shellWord } from '../../format/shell-word.ts';
+import { QuotaNotice } from '../../frame/quota-notice.tsx';
 import { usePermits } from '../../frame/signed-in.tsx';
 import { NotPermitted } from '../../parts/notices.tsx';
 import { Page } from '../../parts/page.tsx';
@@ -66,6 +67,7 @@ function UploadFile({ permitted }: { readonly permitted: readonly UploadType[] }
   };
   return (
     <>
+      <QuotaNotice />
       <ChooseFile
         chosen={described && `${described.file.name}, ${formatBytes(described.file.size)}`}
         problem={problem}

@@ -18,12 +18,14 @@ interface KeyListProps {
   readonly filter: KeyFilter;
   /** Whether the keys belong to several organisations. */
   readonly ofAll: boolean;
+  /** Whether their organisation is deleted: then they can only be revoked. */
+  readonly ofDeleted?: boolean;
   /** Shown in place of an empty list. */
   readonly empty: ReactNode;
 }
 
 /** Keys, each of which can be rotated or revoked. */
-export function KeyList({ filter, ofAll, empty }: KeyListProps) {
+export function KeyList({ filter, ofAll, ofDeleted = false, empty }: KeyListProps) {
   const mayChange = useMayChange();
   const client = useQueryClient();
   const list = useInfiniteQuery(keyPagesQuery(filter));
@@ -56,6 +58,7 @@ export function KeyList({ filter, ofAll, empty }: KeyListProps) {
                 <KeyTable
                   keys={ofAll ? keys : usefulFirst(keys, Date.now())}
                   ofAll={ofAll}
+                  ofDeleted={ofDeleted}
                   onRotate={mayChange ? setRotated : undefined}
                   onRevoke={setRevoked}
                 />

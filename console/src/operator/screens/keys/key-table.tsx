@@ -2,6 +2,7 @@ import { Link } from '@tanstack/react-router';
 import { Time } from '../../../format/time.tsx';
 import { Badge } from '../../../parts/badge.tsx';
 import { None } from '../../../parts/notices.tsx';
+import { Press } from '../../../parts/press.tsx';
 import { type Column, Table } from '../../../parts/table.tsx';
 import type { Key } from '../../api/types.ts';
 import { keyStateOf } from './key-state.ts';
@@ -10,12 +11,14 @@ interface KeyTableProps {
   readonly keys: readonly Key[];
   /** Whether the keys belong to several organisations. */
   readonly ofAll: boolean;
+  /** Whether their organisation is deleted: then they can only be revoked. */
+  readonly ofDeleted: boolean;
   /** Undefined if the token may only read. */
   readonly onRotate: ((key: Key) => void) | undefined;
   readonly onRevoke: (key: Key) => void;
 }
 
-export function KeyTable({ keys, ofAll, onRotate, onRevoke }: KeyTableProps) {
+export function KeyTable({ keys, ofAll, ofDeleted, onRotate, onRevoke }: KeyTableProps) {
   const nowMs = Date.now();
   const columns: readonly Column<Key>[] = [
     {
@@ -49,7 +52,12 @@ export function KeyTable({ keys, ofAll, onRotate, onRevoke }: KeyTableProps) {
             title: 'Actions',
             cell: (key: Key) =>
               keyStateOf(key, nowMs).inUse ? (
-                <Actions keyId={key.key_id} onRotate={() => onRotate(key)} onRevoke={() => onRevoke(key)} />
+                <Actions
+                  keyId={key.key_id}
+                  canRotate={!ofDeleted}
+                  onRotate={() => onRotate(key)}
+                  onRevoke={() => onRevoke(key)}
+                />
               ) : (
                 <None />
               ),
@@ -95,17 +103,18 @@ function State({ nowMs, ...key }: Key & { readonly nowMs: number }) {
 
 interface ActionsProps {
   readonly keyId: string;
+  readonly canRotate: boolean;
   readonly onRotate: () => void;
   readonly onRevoke: () => void;
 }
 
-function Actions({ keyId, onRotate, onRevoke }: ActionsProps) {
+function Actions({ keyId, canRotate, onRotate, onRevoke }: ActionsProps) {
   const ofKey = <span className="visually-hidden"> the key {keyId}</span>;
   return (
     <div className="row-actions">
-      <button type="button" className="quiet" onClick={onRotate}>
+      <Press className="quiet" blocked={!canRotate} onClick={onRotate}>
         Rotate{ofKey}
-      </button>
+      </Press>
       <button type="button" className="quiet" onClick={onRevoke}>
         Revoke{ofKey}
       </button>

@@ -1,9 +1,9 @@
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link, Outlet } from '@tanstack/react-router';
-import { Time } from '../../../format/time.tsx';
 import { Answer } from '../../../parts/answer.tsx';
 import { Page } from '../../../parts/page.tsx';
-import { organisationQuery, slugPattern } from '../../api/organisations.ts';
+import { isNotFound, organisationQuery, slugPattern } from '../../api/organisations.ts';
+import { Removed, StateNotice } from './lifetime/state-notice.tsx';
 import { OneOrganisation } from './one-organisation.ts';
 
 const route = getRouteApi('/frame/organisations/$slug');
@@ -24,21 +24,20 @@ export function OrganisationPage() {
 
 function KnownSlug({ slug }: { readonly slug: string }) {
   const found = useQuery(organisationQuery(slug));
+  const page = { title: found.data?.name ?? slug, back, lead: <code>{slug}</code> };
+  if (isNotFound(found.error) && found.data?.deleted_at)
+    return (
+      <Page {...page}>
+        <Removed />
+      </Page>
+    );
   return (
-    <Page title={found.data?.name ?? slug} back={back} lead={<code>{slug}</code>}>
+    <Page {...page}>
       <Tabs slug={slug} />
       <Answer query={found} what="The organisation" rows={6}>
         {(organisation) => (
           <OneOrganisation value={organisation}>
-            {organisation.suspended_at !== null && (
-              <div className="notice notice-bad">
-                <p className="notice-title">This organisation is suspended.</p>
-                <p>
-                  Since <Time value={organisation.suspended_at} /> all of its keys are answered with 403. Its
-                  data stays.
-                </p>
-              </div>
-            )}
+            <StateNotice organisation={organisation} />
             <Outlet />
           </OneOrganisation>
         )}

@@ -3,6 +3,7 @@ import { queryText } from '../../../api/request.ts';
 import { shellOptions } from '../../../format/shell-word.ts';
 import { Time } from '../../../format/time.tsx';
 import { Empty } from '../../../parts/notices.tsx';
+import { Press } from '../../../parts/press.tsx';
 import { Terminal } from '../../../parts/terminal.tsx';
 import { keysPath } from '../../api/keys.ts';
 import type { IssuedKey } from '../../api/types.ts';
@@ -15,7 +16,8 @@ import { type MadeLink, MakeLink } from '../keys/make-link.tsx';
 import { useOrganisation } from './one-organisation.ts';
 
 export function OwnKeysScreen() {
-  const { slug } = useOrganisation();
+  const { slug, deleted_at } = useOrganisation();
+  const isDeleted = deleted_at !== null;
   const [open, setOpen] = useState<'key' | 'link'>();
   const [issued, setIssued] = useState<IssuedKey>();
   const [link, setLink] = useState<MadeLink>();
@@ -24,12 +26,12 @@ export function OwnKeysScreen() {
     <>
       <Changing what="Issuing, rotating and revoking keys, and making links,">
         <div className="buttons">
-          <button type="button" className="primary" onClick={() => setOpen('key')}>
+          <Press className="primary" blocked={isDeleted} onClick={() => setOpen('key')}>
             Issue a key
-          </button>
-          <button type="button" onClick={() => setOpen('link')}>
+          </Press>
+          <Press blocked={isDeleted} onClick={() => setOpen('link')}>
             Make a console link
-          </button>
+          </Press>
         </div>
       </Changing>
       {issued && <IssuedSecret issued={issued} onDone={() => setIssued(undefined)} />}
@@ -37,9 +39,12 @@ export function OwnKeysScreen() {
       <KeyList
         filter={{ organisation: slug }}
         ofAll={false}
+        ofDeleted={isDeleted}
         empty={
           <Empty title="No key has been issued for this organisation.">
-            <p>Issue one with the button above, and pass it to the organisation over a safe channel.</p>
+            {!isDeleted && (
+              <p>Issue one with the button above, and pass it to the organisation over a safe channel.</p>
+            )}
           </Empty>
         }
       />

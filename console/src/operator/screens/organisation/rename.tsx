@@ -1,4 +1,5 @@
 import { useState } from 'react';
+import { Press } from '../../../parts/press.tsx';
 import { organisationPath } from '../../api/organisations.ts';
 import type { Organisation } from '../../api/types.ts';
 import { FormDialog } from '../../parts/form-dialog.tsx';
@@ -11,9 +12,9 @@ export function Rename({ organisation }: { readonly organisation: Organisation }
   const [open, setOpen] = useState(false);
   return (
     <>
-      <button type="button" onClick={() => setOpen(true)}>
+      <Press blocked={organisation.deleted_at !== null} onClick={() => setOpen(true)}>
         Rename
-      </button>
+      </Press>
       {open && <RenameDialog organisation={organisation} onClose={() => setOpen(false)} />}
     </>
   );

@@ -5,10 +5,12 @@ import { Terminal, type TerminalCall } from '../../../parts/terminal.tsx';
 import { organisationPath } from '../../api/organisations.ts';
 import { OrganisationState } from '../../parts/organisation-state.tsx';
 import { Changing } from '../../signed-in.tsx';
-import { Limits } from './limits.tsx';
+import { DeleteOrRestore } from './lifetime/delete.tsx';
+import { Retention } from './lifetime/retention.tsx';
+import { Suspend } from './lifetime/suspend.tsx';
+import { Limits } from './limits/limits.tsx';
 import { useOrganisation } from './one-organisation.ts';
 import { Rename } from './rename.tsx';
-import { Suspend } from './suspend.tsx';
 import { TrafficNow } from './traffic-now.tsx';
 
 export function SummaryScreen() {
@@ -31,14 +33,16 @@ export function SummaryScreen() {
             ['Report on recommendations', organisation.recommendations_report ? 'on' : 'off'],
           ]}
         />
-        <Changing what="Renaming or suspending the organisation">
+        <Changing what="Renaming, suspending, deleting or restoring the organisation">
           <div className="buttons">
             <Rename organisation={organisation} />
             <Suspend organisation={organisation} />
+            <DeleteOrRestore organisation={organisation} />
           </div>
         </Changing>
       </section>
       <Limits organisation={organisation} />
+      <Retention organisation={organisation} />
       <TrafficNow organisation={organisation} />
       <Terminal calls={callsFor(organisation.slug)} />
     </>

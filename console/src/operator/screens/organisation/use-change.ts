@@ -2,14 +2,18 @@ import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { changeOrganisation, type OrganisationChange } from '../../api/organisations.ts';
 import { readAgain } from '../../api/read-again.ts';
 
-/** Changes an organisation, then reads again what is shown. */
-export function useChange(slug: string, onDone: () => void) {
+/** Does something to an organisation, then reads again what is shown. */
+export function useAct<Wanted = void>(act: (wanted: Wanted) => Promise<unknown>, onDone: () => void) {
   const client = useQueryClient();
   return useMutation({
-    mutationFn: (change: OrganisationChange) => changeOrganisation(slug, change),
+    mutationFn: act,
     onSuccess: async () => {
       await readAgain(client);
       onDone();
     },
   });
+}
+
+export function useChange(slug: string, onDone: () => void) {
+  return useAct((change: OrganisationChange) => changeOrganisation(slug, change), onDone);
 }

@@ -1,9 +1,10 @@
 import { expect } from 'vitest';
+import { accessPerson, downloadAccess } from '../support/access-person.ts';
 import type { Api } from '../support/api.ts';
 import { erasePerson } from '../support/erase-person.ts';
 import { attackersDay, foreign, recordOf, shared, victimsWord } from './two-organisations.ts';
 
-/** How the operations on erasures are tried on what is another organisation's. */
+/** How the operations on people are tried on what is another organisation's. */
 
 interface Sides {
   readonly victim: Api;
@@ -18,11 +19,17 @@ interface Tried {
   readonly path: string;
 }
 
-export function erasureRules(sides: () => Sides): Record<string, (operation: Tried) => Promise<void>> {
+export function peopleRules(sides: () => Sides): Record<string, (operation: Tried) => Promise<void>> {
   const ofOwn = async ({ method, path }: Tried) => {
     const { attacker, ask } = sides();
     const own = await erasePerson(attacker);
     expect(await ask({ method, path: path.replace(/\{\w+\}/, own) })).toMatch(/^200 /);
+  };
+  const ofOwnAccess = async ({ path }: Tried) => {
+    const { attacker, ask } = sides();
+    const own = await accessPerson(attacker, { customer_ids: [shared.customers] });
+    const answer = await ask({ path: path.replace(/\{\w+\}/, own) });
+    expect(answer).toMatch(/^200 .*customers/);
   };
   return {
     'erase-people': async () => {
@@ -44,6 +51,18 @@ export function erasureRules(sides: () => Sides): Record<string, (operation: Tri
     'get-erasure': ofOwn,
     'get-erasure-certificate': ofOwn,
     'lift-suppression': ofOwn,
+    'request-access': async () => {
+      const { attacker } = sides();
+      const sent = { customer_ids: [foreign.customers as string], user_ids: [victimsWord] };
+      expect(await downloadAccess(attacker, await accessPerson(attacker, sent))).toEqual([]);
+    },
+    'list-access-requests': async ({ path }) => {
+      const { attacker, ask } = sides();
+      const own = await accessPerson(attacker);
+      expect(await ask({ path: `${path}?limit=1000` })).toContain(own);
+    },
+    'get-access-request': ofOwnAccess,
+    'download-access-request': ofOwnAccess,
     'list-erasure-keys': async ({ path }) => {
       const { victim, attacker, anybody } = sides();
       const answers = await Promise.all([victim, attacker, anybody].map((api) => api.get(path)));

@@ -1,21 +1,28 @@
 import { useState } from 'react';
-import { formatNumber } from '../../../format/format.ts';
-import { shellWord } from '../../../format/shell-word.ts';
-import { Facts } from '../../../parts/facts.tsx';
-import { type LimitName, limitNames, limitRanges, organisationPath } from '../../api/organisations.ts';
-import type { Organisation } from '../../api/types.ts';
-import { FormDialog } from '../../parts/form-dialog.tsx';
-import { FormField } from '../../parts/form-field.tsx';
+import { shellWord } from '../../../../format/shell-word.ts';
+import { Facts } from '../../../../parts/facts.tsx';
+import { Press } from '../../../../parts/press.tsx';
 import {
-  changedLimits,
+  isQuota,
+  type LimitName,
+  limitNames,
+  limitRanges,
+  organisationPath,
+} from '../../../api/organisations.ts';
+import type { Organisation } from '../../../api/types.ts';
+import { FormDialog } from '../../../parts/form-dialog.tsx';
+import { FormField } from '../../../parts/form-field.tsx';
+import {
+  changedNumbers,
   formatLimit,
-  limitInputUnits,
+  limitHint,
   limitOptions,
   limitTitles,
-  limitValuesOf,
-} from '../../parts/limits.ts';
-import { Changing } from '../../signed-in.tsx';
-import { useChange } from './use-change.ts';
+  valuesOf,
+} from '../../../parts/limits.ts';
+import { Changing } from '../../../signed-in.tsx';
+import { useChange } from '../use-change.ts';
+import { Quotas } from './quotas.tsx';
 
 export function Limits({ organisation }: { readonly organisation: Organisation }) {
   const [open, setOpen] = useState(false);
@@ -33,12 +40,15 @@ export function Limits({ organisation }: { readonly organisation: Organisation }
       <p className="hint">
         Shared by all of its keys. A request over a limit is answered with 429 and a time to wait.
       </p>
-      <Facts facts={limitNames.map((name) => [limitTitles[name], shown(name)])} />
+      <Facts
+        facts={limitNames.filter((name) => !isQuota(name)).map((name) => [limitTitles[name], shown(name)])}
+      />
+      <Quotas organisation={organisation} />
       <Changing what="Changing limits">
         <div className="buttons">
-          <button type="button" onClick={() => setOpen(true)}>
+          <Press blocked={organisation.deleted_at !== null} onClick={() => setOpen(true)}>
             Change limits
-          </button>
+          </Press>
         </div>
       </Changing>
       {open && <LimitsDialog organisation={organisation} onClose={() => setOpen(false)} />}
@@ -53,9 +63,11 @@ interface LimitsDialogProps {
 
 function LimitsDialog({ organisation, onClose }: LimitsDialogProps) {
   const { slug } = organisation;
-  const [values, setValues] = useState(() => limitValuesOf(organisation));
+  // As it was when the form was opened: the page reads it again meanwhile.
+  const [before] = useState(organisation);
+  const [values, setValues] = useState(() => valuesOf(organisation, limitNames));
   const changing = useChange(slug, onClose);
-  const change = changedLimits(organisation, values);
+  const change = changedNumbers(before, values);
   const send = () => (Object.keys(change).length === 0 ? onClose() : changing.mutate(change));
   return (
     <FormDialog
@@ -73,7 +85,7 @@ function LimitsDialog({ organisation, onClose }: LimitsDialogProps) {
       onClose={onClose}
     >
       <p className="hint">
-        Leave a field empty for the service default. A change takes effect within 5 seconds.
+        A change takes effect within 5 seconds, a quota that is new or lower within a minute.
       </p>
       {limitNames.map((name) => (
         <FormField
@@ -84,8 +96,8 @@ function LimitsDialog({ organisation, onClose }: LimitsDialogProps) {
           {...limitRanges[name]}
           step={1}
           value={values[name]}
-          onChange={(value) => setValues((before) => ({ ...before, [name]: value }))}
-          hint={`${formatNumber(limitRanges[name].min)} to ${formatNumber(limitRanges[name].max)} ${limitInputUnits[name]}`}
+          onChange={(value) => setValues((old) => ({ ...old, [name]: value }))}
+          hint={limitHint(name)}
         />
       ))}
     </FormDialog>

@@ -1,19 +1,20 @@
 import { useState } from 'react';
-import { Failure } from '../../../parts/failure.tsx';
-import { Press } from '../../../parts/press.tsx';
-import { Question } from '../../../parts/question.tsx';
-import type { Organisation } from '../../api/types.ts';
-import { useChange } from './use-change.ts';
+import { Failure } from '../../../../parts/failure.tsx';
+import { Press } from '../../../../parts/press.tsx';
+import { Question } from '../../../../parts/question.tsx';
+import type { Organisation } from '../../../api/types.ts';
+import { useChange } from '../use-change.ts';
 
 /** Suspends the organisation or ends that, after a question. */
-export function Suspend({ organisation: { slug, suspended_at } }: { readonly organisation: Organisation }) {
+export function Suspend({ organisation }: { readonly organisation: Organisation }) {
+  const { slug, suspended_at, deleted_at } = organisation;
   const [asking, setAsking] = useState(false);
   const changing = useChange(slug, () => {});
   const isSuspended = suspended_at !== null;
   const action = isSuspended ? 'Resume' : 'Suspend';
   return (
     <>
-      <Press blocked={changing.isPending} onClick={() => setAsking(true)}>
+      <Press blocked={changing.isPending || deleted_at !== null} onClick={() => setAsking(true)}>
         {action}
       </Press>
       {changing.error && <Failure error={changing.error} what={`${action} failed`} />}

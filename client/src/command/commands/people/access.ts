@@ -1,0 +1,166 @@
+import { open, rm } from 'node:fs/promises';
+import { isCustomerId, isUserId } from '../../../erasure-requests.ts';
+import { type AccessRequest, type Intake, IntakeError } from '../../../index.ts';
+import { FileError, withPath } from '../../../parsing/file-error.ts';
+import { readCollectedLines } from '../../../reading/read-collected.ts';
+import { wait } from '../../../wait.ts';
+import { type Command, countOf, textOf, textsOf, UsageError, type Values } from '../../options/command.ts';
+import { connect, connectionOf, readSettings } from '../../options/settings.ts';
+import { interruption } from '../../terminal/interruption.ts';
+import { duration } from '../../terminal/progress.ts';
+import { drawLine, grouped, printData, say } from '../../terminal/terminal.ts';
+
+const pollMs = 1_000;
+const waitMinutes = 60;
+/** Lines per write. */
+const linesPerWrite = 500;
+
+export const access: Command = {
+  summary: 'write everything that is stored about a person',
+  help: `Usage: intake access --customer <id> [options]
+
+Asks the service for everything that it stores about a person, waits until that is collected, and writes it, a line of JSON
+for each record. The service keeps it for 7 days. Needs a key with the permission data:access.
+
+Options:
+  --customer <id>      the id of a customer, repeatable if a person has several
+  --user <id>          the id of a user that interactions name in user_id, repeatable
+  --request <id>       downloads an earlier request instead
+  --output <file>      a new file, which only you can read; default: standard output
+  --timeout <minutes>  how long to wait, default ${waitMinutes}
+
+Examples:
+  intake access --customer c1d6a7f0-3b52-4e8f-9a64-0d2f5b7e8a11 --output person.ndjson
+  intake access --request 019ced6c-5a2b-7c3d-8e4f-5a6b7c8d9e0f > person.ndjson
+
+Exit code: 0, or 1 if collecting takes longer than --timeout. It continues on the server; --request downloads it later.`,
+  options: {
+    customer: { type: 'string', multiple: true },
+    user: { type: 'string', multiple: true },
+    request: { type: 'string' },
+    output: { type: 'string' },
+    timeout: { type: 'string' },
+  },
+  async run(values, args) {
+    const [customerIds, userIds] = [textsOf(values, 'customer'), textsOf(values, 'user')];
+    const earlier = textOf(values, 'request');
+    refuseWrong(customerIds, userIds, earlier, args);
+    const endMs = performance.now() + countOf(values, 'timeout', waitMinutes) * 60_000;
+    const connection = connectionOf(await readSettings());
+    const intake = await connect();
+    const signal = interruption();
+    // Before anything is asked for: a file that exists is kept.
+    const output = await outputOf(values);
+    let isWritten = false;
+    try {
+      const id = earlier ?? (await request(intake, { customerIds, userIds }, signal));
+      const { state } = await untilDone(intake, id, endMs, signal);
+      if (state === 'pending' || state === 'running') {
+        say(`Collecting takes longer, and continues on the server. Later: intake access --request ${id}`);
+        return 1;
+      }
+      const count = await inLines(readCollectedLines(connection, id, signal), output.write);
+      isWritten = true;
+      say(count === 0 ? 'Nothing is stored about this person.' : `Records: ${grouped(count)}`);
+      return 0;
+    } finally {
+      await output.close(isWritten);
+    }
+  },
+};
+
+function refuseWrong(
+  customerIds: readonly string[],
+  userIds: readonly string[],
+  earlier: string | undefined,
+  args: readonly string[],
+): void {
+  // Messages repeat no id, because they may end up in a log.
+  if (args.length > 0)
+    throw new UsageError('Name the person with --customer or --user. See intake access --help.');
+  const isNamed = customerIds.length + userIds.length > 0;
+  if (isNamed === (earlier !== undefined))
+    throw new UsageError('Say --customer or --user, or --request alone. See intake access --help.');
+  if (!customerIds.every(isCustomerId)) throw new UsageError('--customer is not a UUID.');
+  if (!userIds.every(isUserId)) throw new UsageError('--user is empty or too long.');
+  // An id in a path ends up in logs. Those of requests are UUIDs of version 7, those of people are rarely.
+  if (earlier !== undefined && !/^[\da-f]{8}-[\da-f]{4}-7[\da-f]{3}-/i.test(earlier))
+    throw new UsageError('--request is not the id of an access request.');
+}
+
+interface Output {
+  readonly write: (text: string) => Promise<unknown>;
+  /** Part of a file could be taken for the whole, so only a complete one is kept. */
+  readonly close: (isWritten: boolean) => Promise<void>;
+}
+
+async function outputOf(values: Values): Promise<Output> {
+  const path = textOf(values, 'output');
+  if (path === undefined) return { write: printData, close: async () => {} };
+  const file = await open(path, 'wx', 0o600).catch((error: NodeJS.ErrnoException) => {
+    const message = error.code === 'EEXIST' ? 'The file exists. Name a new one.' : `${error.message}.`;
+    throw withPath(path, new FileError(message));
+  });
+  return {
+    // `write` may write only part of it.
+    write: (text) => file.appendFile(`${text}\n`),
+    async close(isWritten) {
+      await file.close();
+      if (!isWritten) await rm(path);
+    },
+  };
+}
+
+/** Returns how many there were. */
+async function inLines(
+  records: AsyncIterable<{ readonly line: string }>,
+  write: Output['write'],
+): Promise<number> {
+  let count = 0;
+  let lines: string[] = [];
+  for await (const { line } of records) {
+    count++;
+    if (lines.push(line) < linesPerWrite) continue;
+    await write(lines.join('\n'));
+    lines = [];
+  }
+  if (lines.length > 0) await write(lines.join('\n'));
+  return count;
+}
+
+async function request(
+  intake: Intake,
+  people: { readonly customerIds: readonly string[]; readonly userIds: readonly string[] },
+  signal: AbortSignal,
+): Promise<string> {
+  const { access_request_id: id } = await intake.accessRequests.request(people, { signal });
+  say(`Access request ${id} has begun.`);
+  return id;
+}
+
+/** The request when it is done, or the time is up. */
+async function untilDone(
+  intake: Intake,
+  id: string,
+  endMs: number,
+  signal: AbortSignal,
+): Promise<AccessRequest> {
+  const startedMs = performance.now();
+  try {
+    for (;;) {
+      const found = await intake.accessRequests.get(id, { signal });
+      if (found.state === 'done' || found.state === 'expired' || performance.now() + pollMs > endMs)
+        return found;
+      const count = Object.values(found.records).reduce((sum, one) => sum + one, 0);
+      if (process.stderr.isTTY)
+        drawLine(`Records: ${grouped(count)}, ${duration((performance.now() - startedMs) / 1000)}`);
+      await wait(pollMs, signal);
+    }
+  } catch (error) {
+    if (signal.aborted || error instanceof IntakeError)
+      say(`Collecting continues on the server. Later: intake access --request ${id}`);
+    throw error;
+  } finally {
+    if (process.stderr.isTTY) drawLine();
+  }
+}

@@ -1,0 +1,129 @@
+// @module-tag full
+
+import { randomUUID } from 'node:crypto';
+import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, beforeEach, expect, it, onTestFinished, vi } from 'vitest';
+import { type BuiltServer, startBuiltServer } from '../../test/support/built-server.ts';
+import { Intake } from '../src/index.ts';
+import { startHostileServer } from './support/hostile-server.ts';
+import { type Place, runIntake } from './support/run-intake.ts';
+
+vi.setConfig({ testTimeout: 120_000 });
+
+let server: BuiltServer;
+let intake: Intake;
+let place: Place;
+
+beforeAll(async () => {
+  server = await startBuiltServer();
+});
+afterAll(() => server?.stop());
+
+beforeEach(async () => {
+  const key = await server.createKey(`access-${randomUUID()}`, 'data:write', 'data:read', 'data:access');
+  intake = new Intake({ url: server.url, key });
+  const cwd = mkdtempSync(join(tmpdir(), 'intake-access-'));
+  place = { cwd, env: { INTAKE_URL: server.url, INTAKE_KEY: key, XDG_CONFIG_HOME: cwd, NO_COLOR: '1' } };
+  return () => rmSync(cwd, { recursive: true });
+});
+
+async function storeCustomer(): Promise<string> {
+  const customer_id = randomUUID();
+  await intake.upload('customers', [{ customer_id, user_id: randomUUID(), region: 'GB' }]).finish();
+  await intake.upload('customers', [{ customer_id, region: 7 } as never]).finish();
+  return customer_id;
+}
+
+it('the library asks, waits and reads what was collected', async () => {
+  const customerId = await storeCustomer();
+  const { access_request_id: id } = await intake.accessRequests.request({ customerIds: [customerId] });
+  await expect
+    .poll(async () => (await intake.accessRequests.get(id)).state, { timeout: 60_000 })
+    .toBe('done');
+  const types = [];
+  for await (const { type } of intake.accessRequests.records(id)) types.push(type);
+  expect(types).toEqual(['customers', 'receipts', 'rejections']);
+  const listed = [];
+  for await (const one of intake.accessRequests.list()) listed.push(one.access_request_id);
+  expect(listed).toEqual([id]);
+  for (const people of [
+    {},
+    { customerIds: [] },
+    { customerIds: ['x'] },
+    {
+      userIds: Array(5_001)
+        .fill('x')
+        .map((x, at) => x + at),
+    },
+  ])
+    await expect(intake.accessRequests.request(people)).rejects.toThrow(TypeError);
+});
+
+it('the command writes a file that only its owner can read, and names nobody', async () => {
+  const id = await storeCustomer();
+  const run = () => runIntake(place, 'access', '--customer', id, '--output', 'person.ndjson');
+  const { exitCode, stdout, stderr } = await run();
+  expect({ exitCode, stdout }).toEqual({ exitCode: 0, stdout: '' });
+  expect(stderr).toMatch(/^Access request [\da-f-]{36} has begun\.\nRecords: 3\n$/);
+  expect(stderr).not.toContain(id);
+  const path = join(place.cwd, 'person.ndjson');
+  const lines = readFileSync(path, 'utf8').split('\n');
+  expect(lines.map((line) => line && JSON.parse(line).type)).toEqual([
+    'customers',
+    'receipts',
+    'rejections',
+    '',
+  ]);
+  expect(statSync(path).mode & 0o777).toBe(0o600);
+  writeFileSync(path, 'mine');
+  expect((await run()).stderr).toBe('Error: person.ndjson: The file exists. Name a new one.\n');
+  expect(readFileSync(path, 'utf8')).toBe('mine');
+  const request = stderr.split(' ')[2] ?? '';
+  const again = await runIntake(place, 'access', '--request', request);
+  expect(again).toEqual({ exitCode: 0, stdout: lines.join('\n'), stderr: 'Records: 3\n' });
+});
+
+it('of somebody who is not stored the file is empty, and the command says so', async () => {
+  const args = ['access', '--user', 'nobody', '--customer', randomUUID(), '--output', 'person.ndjson'];
+  const { exitCode, stderr } = await runIntake(place, ...args);
+  expect([exitCode, stderr]).toEqual([0, expect.stringContaining('Nothing is stored about this person.\n')]);
+  expect(readFileSync(join(place.cwd, 'person.ndjson'), 'utf8')).toBe('');
+});
+
+it.each([
+  [[], 'Say --customer or --user'],
+  [['--customer', 'jane'], '--customer is not a UUID.'],
+  [['--user', ''], '--user is empty or too long.'],
+  [['jane'], 'Name the person with --customer or --user.'],
+  [['--request', 'c1d6a7f0-3b52-4e8f-9a64-0d2f5b7e8a11'], '--request is not the id of an access request.'],
+  [['--request', '019ced6c-5a2b-7c3d-8e4f-5a6b7c8d9e0f', '--user', 'x'], 'Say --customer or --user'],
+])('%j is a mistake, and nothing is asked for', async (args, message) => {
+  const { exitCode, stderr } = await runIntake(place, 'access', ...args, '--output', 'person.ndjson');
+  expect([exitCode, stderr]).toEqual([2, expect.stringContaining(message)]);
+  expect(stderr).not.toContain('jane');
+  expect(existsSync(join(place.cwd, 'person.ndjson'))).toBe(false);
+  for await (const _ of intake.accessRequests.list()) expect.unreachable();
+});
+
+it('leaves no file if the download breaks off or the key may not ask', async () => {
+  const request = '019ced6c-5a2b-7c3d-8e4f-5a6b7c8d9e0f';
+  const hostile = await startHostileServer((outgoing, { url = '' }) => {
+    if (!url.endsWith('/records'))
+      return void outgoing
+        .writeHead(200, { 'content-type': 'application/json' })
+        .end(JSON.stringify({ access_request_id: request, state: 'done', records: {} }));
+    outgoing.writeHead(200, { 'content-type': 'application/x-ndjson' });
+    outgoing.write('{"type":"customers","id":"1","record":{}}\n{"type":', () => outgoing.destroy());
+  });
+  onTestFinished(hostile.close);
+  const there = { ...place, env: { ...place.env, INTAKE_URL: hostile.url } };
+  const broken = await runIntake(there, 'access', '--request', request, '--output', 'person.ndjson');
+  expect([broken.exitCode, broken.stderr]).toEqual([2, expect.stringContaining('The download broke off')]);
+  const plain = await server.createKey('plain', 'data:read');
+  const elsewhere = { ...place, env: { ...place.env, INTAKE_KEY: plain } };
+  const refused = await runIntake(elsewhere, 'access', '--user', 'nobody', '--output', 'person.ndjson');
+  expect([refused.exitCode, refused.stderr]).toEqual([2, expect.stringContaining('data:access')]);
+  expect(existsSync(join(place.cwd, 'person.ndjson'))).toBe(false);
+});

@@ -1,0 +1,57 @@
+import { Badge } from '../../../../parts/badge.tsx';
+import { Facts } from '../../../../parts/facts.tsx';
+import { type QuotaName, quotaNames } from '../../../api/organisations.ts';
+import type { Organisation } from '../../../api/types.ts';
+import { Bar } from '../../../parts/bar.tsx';
+import { formatLimit, limitTitles, quotaUseOf } from '../../../parts/limits.ts';
+
+interface QuotasProps {
+  readonly organisation: Organisation;
+}
+
+/** How much an organisation may store, and what it has used of that. */
+export function Quotas({ organisation }: QuotasProps) {
+  const tones = quotaNames.map((name) => quotaUseOf(organisation, name)?.tone);
+  return (
+    <>
+      <h3>Quotas</h3>
+      <p className="hint">How much it may store, interactions included. Measured twice a minute.</p>
+      <Facts
+        facts={quotaNames.map((name) => [
+          limitTitles[name],
+          <Use key={name} organisation={organisation} name={name} />,
+        ])}
+      />
+      {tones.includes('bad') ? (
+        <div className="notice notice-bad">
+          <p className="notice-title">A quota is used up.</p>
+          <p>Uploads and interactions are answered with 403 until data is removed or the quota is raised.</p>
+        </div>
+      ) : (
+        tones.includes('warn') && (
+          <div className="notice notice-warn">
+            <p className="notice-title">A quota is almost used up.</p>
+            <p>
+              When nothing is left of it, uploads and interactions are answered with 403. From 80 % on, its
+              clients are warned in every answer.
+            </p>
+          </div>
+        )
+      )}
+    </>
+  );
+}
+
+function Use({ organisation, name }: QuotasProps & { readonly name: QuotaName }) {
+  const quota = organisation[name];
+  if (quota === null) return <span className="muted">no quota</span>;
+  const use = quotaUseOf(organisation, name);
+  if (use === undefined) return `${formatLimit(name, quota)}, not measured yet`;
+  const { used, share, tone } = use;
+  return (
+    <Bar share={Math.min(1, share)} tone={tone} strong={false}>
+      {formatLimit(name, used)} of {formatLimit(name, quota)}{' '}
+      <Badge tone={tone}>{`${Math.floor(share * 100)} %`}</Badge>
+    </Bar>
+  );
+}

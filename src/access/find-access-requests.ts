@@ -1,0 +1,78 @@
+import { exactTime } from '../postgres/iso-time.ts';
+import type { Pool } from '../postgres/pool.ts';
+import { lastUuid, timeOfUuidV7 } from '../registry/uuid-v7.ts';
+import { accessLimits } from './limits.ts';
+
+export type AccessRequestState = 'pending' | 'running' | 'done' | 'expired';
+
+/** An access request as the API shows it. */
+export interface AccessRequest {
+  readonly access_request_id: string;
+  readonly state: AccessRequestState;
+  readonly requested: string;
+  readonly key_id: string;
+  /** How many ids were sent. */
+  readonly people: number;
+  /** How many records of each type were collected. */
+  readonly records: Readonly<Record<string, number>>;
+  readonly started: string | null;
+  readonly done: string | null;
+  /** Until when its records can be downloaded. */
+  readonly expires: string | null;
+}
+
+type Stored = Omit<AccessRequest, 'requested' | 'expires'>;
+
+const columns = `access_request_id, state, key_id, people, records, ${exactTime('started_at')} as started,
+  ${exactTime('done_at')} as done`;
+
+/** Expired by the clock, whether or not maintenance has deleted what was collected. */
+function shown({ access_request_id, state, done, ...rest }: Stored): AccessRequest {
+  const expiresMs = done === null ? Number.POSITIVE_INFINITY : Date.parse(done) + accessLimits.recordsKeptMs;
+  return {
+    access_request_id,
+    state: expiresMs <= Date.now() ? 'expired' : state,
+    requested: timeOfUuidV7(access_request_id),
+    ...rest,
+    done,
+    expires: done === null ? null : new Date(expiresMs).toISOString(),
+  };
+}
+
+export async function findAccessRequest(
+  pool: Pool,
+  organisationId: string,
+  id: string,
+): Promise<AccessRequest | undefined> {
+  const { rows } = await pool.query<Stored>({
+    name: 'find access request',
+    text: `select ${columns} from access_requests where organisation_id = $1 and access_request_id = $2`,
+    values: [organisationId, id],
+  });
+  return rows[0] && shown(rows[0]);
+}
+
+export interface AccessRequestPage {
+  readonly access_requests: readonly AccessRequest[];
+  readonly next_cursor: string | null;
+}
+
+/** A page, the newest first. */
+export async function accessRequestPage(
+  pool: Pool,
+  organisationId: string,
+  cursor: string | undefined,
+  limit: number,
+): Promise<AccessRequestPage> {
+  const { rows } = await pool.query<Stored>({
+    text: `
+      select ${columns} from access_requests where organisation_id = $1 and access_request_id < $2
+      order by access_request_id desc limit ${Math.trunc(limit) + 1}`,
+    values: [organisationId, cursor ?? lastUuid],
+  });
+  const page = rows.slice(0, limit).map(shown);
+  return {
+    access_requests: page,
+    next_cursor: rows.length > limit ? (page.at(-1)?.access_request_id ?? null) : null,
+  };
+}

@@ -1,0 +1,46 @@
+import { invalidRequest } from '../../errors.ts';
+import { limits } from '../../limits.ts';
+import { type Field, isProblem, readUuid, required, text, uuid } from '../../registry/fields.ts';
+import { type BodyField, bodySchema, readFields, refuse } from './body.ts';
+import type { JsonSchema } from './operation.ts';
+
+function listOf<F extends Field>(field: F): BodyField<readonly string[]> {
+  return {
+    schema: { type: 'array', items: field.schema, minItems: 1, maxItems: limits.erasureIdsMax },
+    read(value) {
+      if (!Array.isArray(value)) return refuse('wrong_type', 'must be an array');
+      if (value.length === 0) return refuse('required', 'must hold an id, or be left out');
+      if (value.length > limits.erasureIdsMax)
+        return refuse('too_large', `has more than ${limits.erasureIdsMax} ids; send several requests`);
+      return [...new Set(value.map((one) => readId(field, one)))];
+    },
+  };
+}
+
+function readId({ read }: Field, value: unknown): string {
+  const id = value === '' ? required : read(value);
+  if (isProblem(id)) return refuse(id.code, `has an element that ${id.message}`);
+  return readUuid(String(id)) ?? String(id);
+}
+
+/** The fields of a body that names people. */
+export const peopleFields = {
+  customer_ids: listOf(uuid()),
+  user_ids: listOf(text({ codePointsMax: limits.interactionUserCodePointsMax })),
+} satisfies Record<string, BodyField>;
+
+/** The schema of a body with these fields and others. */
+export function peopleSchema(fields: Record<string, BodyField>): JsonSchema {
+  return { ...bodySchema(fields), anyOf: [{ required: ['customer_ids'] }, { required: ['user_ids'] }] };
+}
+
+/** Reads such a body, which must name somebody. Errors repeat nothing of it. */
+export function readPeople<F extends typeof peopleFields>(fields: F, body: Buffer | undefined) {
+  const { customer_ids = [], user_ids = [], ...rest } = readFields(fields, body, false);
+  const count = customer_ids.length + user_ids.length;
+  if (count === 0 || count > limits.erasureIdsMax) {
+    const message = `and user_ids must hold 1 to ${limits.erasureIdsMax} ids together`;
+    throw invalidRequest({ field: 'customer_ids', code: count === 0 ? 'required' : 'too_large', message });
+  }
+  return { customerIds: customer_ids, userIds: user_ids, ...rest };
+}

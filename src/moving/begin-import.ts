@@ -1,0 +1,143 @@
+// moving/: takes an organisation out of a service as files, and into another.
+
+import { version } from '../config.ts';
+import { RequestError } from '../errors.ts';
+import { limits } from '../limits.ts';
+import { audit, lastEntry, type Operator } from '../operator/audit-log.ts';
+import { findOrganisation, insertOrganisation } from '../operator/organisations.ts';
+import type { Client, Pool } from '../postgres/pool.ts';
+import { inTransaction, queryRow } from '../postgres/transactions.ts';
+import { tableOf } from '../records/tables.ts';
+import { resourceTypes } from '../registry/resources.ts';
+import { uuidFloor } from '../registry/uuid-v7.ts';
+import type { MovePools } from './export-organisation.ts';
+import { type Manifest, MoveRefused } from './manifest.ts';
+
+/** An import that was begun. All its receipts have ids of the millisecond in which it was. */
+export interface BegunImport {
+  readonly organisationId: string;
+  readonly beganMs: number;
+  readonly isContinued: boolean;
+}
+
+/** Whose receipts they are; not the id of a key. */
+export const importKeyId = 'import';
+
+interface ImportAsked {
+  readonly slug: string;
+  readonly manifest: Manifest;
+  /** Of the manifest: it identifies the export. */
+  readonly sha256: string;
+}
+
+/**
+ * Creates the organisation, or takes an empty one, and notes the import in the audit log. If the last note is of the same
+ * export, that import continues. Undefined if it is finished.
+ */
+export async function beginImport(
+  { serving, admin }: MovePools,
+  by: Operator,
+  { slug, manifest, sha256 }: ImportAsked,
+): Promise<BegunImport | undefined> {
+  const found = await findOrganisation(admin, slug);
+  const isFilled = found !== undefined && (await hasData(serving, found.organisation_id));
+  return inTransaction(admin, async (client) => {
+    const known = await findOrganisation(client, slug, 'for update');
+    if (known && known.deleted_at !== null) throw new RequestError('organisation_is_deleted');
+    const organisationId = known?.organisation_id ?? (await create(client, by, slug, manifest));
+    const last = await lastEntry(client, organisationId, ['organisation.import', 'organisation.imported']);
+    const isSame = last?.details.manifest_sha256 === sha256;
+    if (isSame && last.act === 'organisation.imported') return undefined;
+    const lastMs = last ? Date.parse(last.at) : 0;
+    // One that was begun a moment ago may be running, and have stored nothing yet.
+    const isRecent = lastMs > Date.now() - limits.idempotencyKeyLifeMs;
+    if (isSame && (isRecent || isFilled)) {
+      if (isFilled && !(await hasReceipts(serving, organisationId, lastMs))) throw receiptsGone(slug);
+      return { organisationId, beganMs: lastMs, isContinued: true };
+    }
+    if (isFilled)
+      throw new MoveRefused(
+        `the organisation "${slug}" has data already; import into an organisation that is new or empty`,
+      );
+    if (isRecent && last?.act === 'organisation.import')
+      throw new MoveRefused(
+        `the import of another export into "${slug}" was begun at ${last.at}; continue that one, or import under another slug`,
+      );
+    const details = { from: manifest.organisation.slug, manifest_sha256: sha256, version: version() };
+    await audit(client, by, 'organisation.import', details, { organisationId });
+    const noted = await lastEntry(client, organisationId, ['organisation.import']);
+    if (!noted) throw new Error('the entry of an import was not written');
+    return { organisationId, beganMs: Date.parse(noted.at), isContinued: false };
+  });
+}
+
+async function create(
+  client: Client,
+  by: Operator,
+  slug: string,
+  { organisation }: Manifest,
+): Promise<string> {
+  const { name } = organisation;
+  const created = await insertOrganisation(client, slug, name);
+  if (!created)
+    throw new MoveRefused(`the organisation "${slug}" has just been created; run the command again`);
+  const organisationId = created.organisation_id;
+  await audit(client, by, 'organisation.create', { slug, name }, { organisationId });
+  return organisationId;
+}
+
+async function hasData(pool: Pool, organisationId: string): Promise<boolean> {
+  const tables = [...resourceTypes.map(tableOf), { name: 'interactions', id: 'interaction_id' }];
+  for (const { name, id } of tables) {
+    const { found } = await queryRow<{ found: number }>(pool, {
+      // With exists, PostgreSQL may read the rows of all organisations to find that this one has none.
+      text: `
+        select count(*)::integer as found
+        from (select from ${name} where organisation_id = $1 order by ${id} limit 1) as first`,
+      values: [organisationId],
+    });
+    if (found > 0) return true;
+  }
+  return false;
+}
+
+export interface Imported {
+  readonly requests: number;
+  readonly failed: number;
+}
+
+/** What the receipts of an import say. They are in one partition, and dropped together. */
+export async function importedSoFar(
+  pool: Pool,
+  { organisationId, beganMs }: Pick<BegunImport, 'organisationId' | 'beganMs'>,
+): Promise<Imported> {
+  return queryRow<{ requests: number; failed: number }>(pool, {
+    text: `select count(*)::integer as requests, coalesce(sum(failed), 0)::integer as failed from receipts
+           where organisation_id = $1 and request_id >= $2 and request_id < $3 and key_id = $4`,
+    values: [organisationId, uuidFloor(beganMs), uuidFloor(beganMs + 1), importKeyId],
+  });
+}
+
+async function hasReceipts(pool: Pool, organisationId: string, beganMs: number): Promise<boolean> {
+  return (await importedSoFar(pool, { organisationId, beganMs })).requests > 0;
+}
+
+/** Without them nobody knows which interactions are stored. */
+function receiptsGone(slug: string): MoveRefused {
+  return new MoveRefused(
+    `the import into "${slug}" was begun so long ago that its receipts are gone; import under another slug`,
+  );
+}
+
+/** The import is complete: running it again does nothing. */
+export async function noteImported(
+  admin: Pool,
+  by: Operator,
+  organisationId: string,
+  { manifest, sha256, failed }: { manifest: Manifest; sha256: string; failed: number },
+): Promise<void> {
+  const details = { manifest_sha256: sha256, counts: manifest.counts, failed };
+  await inTransaction(admin, (client) =>
+    audit(client, by, 'organisation.imported', details, { organisationId }),
+  );
+}

@@ -1,0 +1,168 @@
+import { ChangeCursors } from '../changes/change-cursor.ts';
+import { freshCursor } from '../changes/change-log.ts';
+import { version } from '../config.ts';
+import { SignedCursors } from '../keys/signed-cursors.ts';
+import { audit, type Operator } from '../operator/audit-log.ts';
+import { findOrganisation } from '../operator/organisations.ts';
+import type { Pool } from '../postgres/pool.ts';
+import { inTransaction, queryRow } from '../postgres/transactions.ts';
+import { readLines } from '../records/read-records.ts';
+import { idFieldOf } from '../registry/resources.ts';
+import { inOrderOfReference, type UploadType } from '../registry/upload-types.ts';
+import { ExportJournal } from './export-journal.ts';
+import { interactionLines } from './interaction-lines.ts';
+import { moveLimits } from './limits.ts';
+import { countsOf, format, formatVersion, type Manifest, MoveRefused } from './manifest.ts';
+import { PartWriter } from './part-writer.ts';
+
+/** The two logins of a move: one reads and stores, the other finds the organisation and writes the audit log. */
+export interface MovePools {
+  readonly serving: Pool;
+  readonly admin: Pool;
+}
+
+/** Called with the number of rows of a type so far. */
+export type Report = (type: UploadType, rows: number) => void;
+
+/**
+ * Writes everything that an organisation has stored to a folder. No snapshot is held: for a billion rows it would keep vacuum
+ * off all tables for hours, and end with its connection. Instead, types are read before the types that they refer to. Records
+ * are never removed, so whatever a row refers to is in the files, and the change feed has what was stored meanwhile.
+ */
+export async function exportOrganisation(
+  { serving, admin }: MovePools,
+  by: Operator,
+  { slug, folder, partRows = moveLimits.partRows }: { slug: string; folder: string; partRows?: number },
+  report: Report,
+): Promise<Manifest> {
+  const organisation = await findOrganisation(admin, slug);
+  if (!organisation)
+    throw new MoveRefused(`there is no organisation "${slug}"; organisations list shows them`);
+  if (organisation.removal) throw beingRemoved;
+  const { organisation_id: organisationId, name, created_at } = organisation;
+  await refuseRestored(serving);
+  await refuseErasing(serving, organisationId);
+  const journal = await ExportJournal.open(folder, organisationId, async () => ({
+    format_version: formatVersion,
+    organisation_id: organisationId,
+    created_at: new Date().toISOString(),
+    suppressions_version: await suppressionsVersion(serving, organisationId),
+    changes_cursor: await freshCursor(
+      serving,
+      organisationId,
+      new ChangeCursors(await new SignedCursors(serving).for(organisationId, 'feed')),
+    ),
+  }));
+  const log = (act: string, details: Record<string, unknown>) =>
+    inTransaction(admin, (client) => audit(client, by, act, details, { organisationId }));
+  // Before the first row is read: nothing leaves the database without an entry.
+  await log('organisation.export', journal.isContinued ? { continued: true } : {});
+  for (const type of inOrderOfReference().toReversed())
+    if (!journal.isDone(type))
+      await exportType(serving, organisationId, { type, folder, partRows, journal }, report);
+  await refuseErased(serving, organisationId, journal);
+  const files = journal.parts;
+  const manifest: Manifest = {
+    format,
+    format_version: formatVersion,
+    service_version: version(),
+    organisation: { slug, name, created_at },
+    created_at: journal.head.created_at,
+    changes_cursor: journal.head.changes_cursor,
+    counts: countsOf(files),
+    files,
+  };
+  await journal.finish(manifest);
+  await log('organisation.exported', { counts: manifest.counts });
+  return manifest;
+}
+
+interface TypeExport {
+  readonly type: UploadType;
+  readonly folder: string;
+  readonly partRows: number;
+  readonly journal: ExportJournal;
+}
+
+async function exportType(
+  pool: Pool,
+  organisationId: string,
+  { type, folder, partRows, journal }: TypeExport,
+  report: Report,
+): Promise<void> {
+  const idField = type === 'interactions' ? 'interaction_id' : idFieldOf(type);
+  let { files, last } = journal.reached(type);
+  let rows = journal.parts.filter((part) => part.type === type).reduce((sum, part) => sum + part.rows, 0);
+  let part: PartWriter | undefined;
+  const finishPart = async (full: PartWriter) => {
+    last = full.last(idField);
+    await journal.add({ type, part: await full.finish(), last });
+    rows += full.rows;
+    part = undefined;
+  };
+  try {
+    for await (const lines of linesOf(pool, organisationId, type, last)) {
+      if (lines.length === 0) continue;
+      part ??= new PartWriter(folder, type, ++files);
+      await part.write(lines);
+      report(type, rows + part.rows);
+      if (part.rows >= partRows || part.lineBytes >= moveLimits.partBytes) await finishPart(part);
+    }
+    if (part) await finishPart(part);
+    await journal.add({ type, part: null, last: null });
+    report(type, rows);
+  } finally {
+    part?.abort();
+  }
+}
+
+function linesOf(
+  pool: Pool,
+  organisationId: string,
+  type: UploadType,
+  after: string | undefined,
+): AsyncGenerator<Buffer> {
+  if (type === 'interactions') return interactionLines(pool, organisationId, after);
+  return readLines(pool, {
+    organisationId,
+    type,
+    includeDeleted: true,
+    storedSince: undefined,
+    equal: {},
+    after,
+  });
+}
+
+/** A restored database may contain people who had been erased; the function then throws with a message for the operator. */
+async function refuseRestored(pool: Pool): Promise<void> {
+  await pool.query('select keys_can_be_trusted()');
+}
+
+async function refuseErasing(pool: Pool, organisationId: string): Promise<void> {
+  const { count } = await queryRow<{ count: number }>(pool, {
+    text: `select count(*)::integer as count from erasures where organisation_id = $1 and state in ('pending', 'running')`,
+    values: [organisationId],
+  });
+  if (count > 0)
+    throw new MoveRefused('people are being erased from this organisation; export it when that is done');
+}
+
+/** Files that were written before somebody was erased may have that person in them. */
+async function refuseErased(pool: Pool, organisationId: string, { head }: ExportJournal): Promise<void> {
+  if ((await suppressionsVersion(pool, organisationId)) !== head.suppressions_version)
+    throw new MoveRefused(
+      'people were erased while the export ran, and may be in its files; delete the folder and export again',
+    );
+}
+
+async function suppressionsVersion(pool: Pool, organisationId: string): Promise<number> {
+  const { rows } = await pool.query<{ version: number }>(
+    'select suppressions_version as version from tenants where organisation_id = $1',
+    [organisationId],
+  );
+  const [tenant] = rows;
+  if (!tenant) throw beingRemoved;
+  return tenant.version;
+}
+
+const beingRemoved = new MoveRefused('the organisation is being removed, and part of it is gone');

@@ -1,0 +1,165 @@
+import { createHash } from 'node:crypto';
+import { createReadStream } from 'node:fs';
+import { open, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { organisationName, slugProblem } from '../operator/rules.ts';
+import { type UploadType, uploadTypes } from '../registry/upload-types.ts';
+import { moveLimits } from './limits.ts';
+
+/** A move that cannot be done as asked; the message is for the operator. */
+export class MoveRefused extends Error {}
+
+/** Written last, so a folder without it is not a finished export. */
+export const manifestName = 'manifest.json';
+
+export const format = 'intake-organisation';
+export const formatVersion = 1;
+
+/** One file: rows of one type as NDJSON, compressed with Zstandard. */
+export interface Part {
+  readonly type: UploadType;
+  readonly file: string;
+  readonly rows: number;
+  /** Of the file as it is, compressed. */
+  readonly bytes: number;
+  readonly sha256: string;
+}
+
+export interface Manifest {
+  readonly format: typeof format;
+  readonly format_version: typeof formatVersion;
+  readonly service_version: string;
+  readonly organisation: { readonly slug: string; readonly name: string; readonly created_at: string };
+  /** When the export began. */
+  readonly created_at: string;
+  /** Taken before the first row was read: the change feed of the old service continues here. */
+  readonly changes_cursor: string;
+  readonly counts: Readonly<Record<string, number>>;
+  readonly files: readonly Part[];
+}
+
+export const partName = (type: UploadType, number: number) =>
+  `${type}-${String(number).padStart(6, '0')}.ndjson.zst`;
+
+/** Only such names are read, so a manifest cannot lead out of its folder. */
+export const partPattern = /^[a-z-]+-\d{6}\.ndjson\.zst$/;
+
+export function countsOf(parts: readonly Part[]): Record<string, number> {
+  return Object.fromEntries(
+    uploadTypes.map((type) => [
+      type,
+      parts.filter((part) => part.type === type).reduce((sum, { rows }) => sum + rows, 0),
+    ]),
+  );
+}
+
+/** The manifest of a folder, and its hash, which identifies the export. */
+export async function readManifest(folder: string): Promise<{ manifest: Manifest; sha256: string }> {
+  const text = await readBounded(folder);
+  let read: unknown;
+  try {
+    read = JSON.parse(text);
+  } catch {
+    throw new MoveRefused(`${manifestName} in ${folder} is not JSON; export again`);
+  }
+  const manifest = checkManifest(read, folder);
+  return { manifest, sha256: createHash('sha256').update(text).digest('hex') };
+}
+
+async function readBounded(folder: string): Promise<string> {
+  const file = await open(join(folder, manifestName)).catch((error: NodeJS.ErrnoException) => {
+    throw new MoveRefused(
+      error.code === 'ENOENT'
+        ? `${folder} has no ${manifestName}, so it is not a finished export`
+        : `${manifestName} in ${folder} cannot be read (${error.code})`,
+    );
+  });
+  try {
+    const found = await file.stat();
+    // A device has no size, and no end.
+    if (!found.isFile() || found.size > moveLimits.manifestBytesMax)
+      throw new MoveRefused(`${manifestName} in ${folder} is too large, or not a file`);
+    return await file.readFile('utf8');
+  } finally {
+    await file.close();
+  }
+}
+
+function checkManifest(read: unknown, folder: string): Manifest {
+  const manifest = (read ?? {}) as Manifest;
+  if (manifest.format !== format)
+    throw new MoveRefused(
+      `${manifestName} in ${folder} does not describe an organisation that Intake exported`,
+    );
+  if (manifest.format_version !== formatVersion)
+    throw new MoveRefused(
+      `the export in ${folder} has the format version ${shown(manifest.format_version)}, and this program reads ` +
+        `version ${formatVersion}; import it with the version of intake-server that wrote it (${shown(manifest.service_version)})`,
+    );
+  const { files, counts, organisation } = manifest;
+  const isWhole =
+    Array.isArray(files) &&
+    files.every(isPart) &&
+    new Set(files.map(({ file }) => file)).size === files.length &&
+    typeof organisation?.name === 'string' &&
+    typeof organisation.slug === 'string' &&
+    slugProblem(organisation.slug) === undefined &&
+    typeof organisationName.read(organisation.name) === 'string' &&
+    Object.entries(countsOf(files)).every(([type, count]) => counts?.[type] === count);
+  if (!isWhole)
+    throw new MoveRefused(`${manifestName} in ${folder} is not as an export writes it; export again`);
+  return manifest;
+}
+
+/** Only what cannot do harm to a terminal. */
+function shown(read: unknown): string {
+  return /^[\w.+-]{1,50}$/.test(String(read)) ? String(read) : 'unknown';
+}
+
+function isPart(part: Part): boolean {
+  return (
+    uploadTypes.includes(part?.type) &&
+    typeof part.file === 'string' &&
+    partPattern.test(part.file) &&
+    Number.isSafeInteger(part.rows) &&
+    part.rows > 0 &&
+    Number.isSafeInteger(part.bytes) &&
+    part.bytes > 0 &&
+    /^[0-9a-f]{64}$/.test(part.sha256)
+  );
+}
+
+/** Compares every file with the manifest, before anything is stored. */
+export async function verifyParts(
+  folder: string,
+  { files }: Manifest,
+  report: (file: string) => void,
+): Promise<void> {
+  for (const part of files) {
+    report(part.file);
+    const path = join(folder, part.file);
+    const found = await stat(path).catch((error: NodeJS.ErrnoException) => {
+      throw new MoveRefused(
+        error.code === 'ENOENT'
+          ? `${part.file} is missing in ${folder}; copy it there, or export again`
+          : `${part.file} in ${folder} cannot be read (${error.code})`,
+      );
+    });
+    if (!found.isFile() || found.size !== part.bytes || (await hashOf(path)) !== part.sha256)
+      throw hasChanged(part, folder);
+  }
+}
+
+export function hasChanged({ file }: Part, folder: string): MoveRefused {
+  return new MoveRefused(
+    `${file} in ${folder} is not the file that was exported: its size or its SHA-256 differs from ${manifestName}; ` +
+      'copy it again, or export again',
+  );
+}
+
+async function hashOf(path: string): Promise<string> {
+  const hash = createHash('sha256');
+  for await (const chunk of createReadStream(path, { highWaterMark: moveLimits.readBytes }))
+    hash.update(chunk);
+  return hash.digest('hex');
+}

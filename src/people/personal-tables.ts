@@ -1,0 +1,42 @@
+import { quote, tableOf } from '../records/tables.ts';
+import { perType } from '../registry/resources.ts';
+import { sentFields, type UploadType, uploadTypes } from '../registry/upload-types.ts';
+
+/** A type whose rows belong to people. */
+export interface PersonalTable {
+  readonly type: UploadType;
+  readonly name: string;
+  /** The second column of the primary key, after the organisation. */
+  readonly id: string;
+  /** The columns with ids of people. */
+  readonly identifying: readonly string[];
+  /** Whether a row can stay without its person; otherwise it is deleted. */
+  readonly canStay: boolean;
+}
+
+const personalTable = perType((type: UploadType): PersonalTable => {
+  const fields = Object.entries(sentFields(type)).filter(([, { personal }]) => personal !== 'no');
+  const table = type === 'interactions' ? { name: 'interactions', id: 'interaction_id' } : tableOf(type);
+  return {
+    type,
+    name: table.name,
+    id: table.id,
+    identifying: identifyingFields(type).map(quote),
+    canStay: fields.every(([, { required }]) => !required),
+  };
+});
+
+/** The fields of a type that hold ids of people. */
+export function identifyingFields(type: UploadType): string[] {
+  return Object.entries(sentFields(type)).flatMap(([name, { personal }]) =>
+    personal === 'identifies' ? name : [],
+  );
+}
+
+/** The types whose rows belong to people. What refers to a type comes before it. */
+export const personalTables: readonly PersonalTable[] = uploadTypes
+  .map(personalTable)
+  .filter(({ identifying }) => identifying.length > 0)
+  .toSorted((one, other) => Number(one.type === 'customers') - Number(other.type === 'customers'));
+
+export const customersTable: PersonalTable = personalTable('customers');

@@ -1,0 +1,152 @@
+import { nearShare } from '../admission/quota.ts';
+import type { Pool } from '../postgres/pool.ts';
+import { firstUuid } from '../registry/uuid-v7.ts';
+import { quotaLimits } from './limits.ts';
+import { sampleRowBytes } from './row-bytes.ts';
+
+/** The average size of the rows of a type, and the last upload before it was measured. */
+type RowSizes = Readonly<Record<string, { readonly bytes: number; readonly upload: number | null }>>;
+
+interface Measured {
+  readonly organisation_id: string;
+  readonly records: number | null;
+  readonly bytes: number | null;
+  readonly row_sizes: RowSizes;
+}
+
+interface WithQuota extends Measured {
+  readonly has_bytes: boolean;
+}
+
+interface Count {
+  readonly organisation_id: string;
+  /** Null for all types together: only bytes depend on the type. */
+  readonly type: string | null;
+  readonly records: number;
+  /** In seconds since 1970. */
+  readonly last_upload: number | null;
+}
+
+/**
+ * Measures what the organisations with a quota have stored, and notes what has changed. Records are counted already. Bytes are
+ * the records of each type times the average size of the organisation's own rows: with the average of all organisations, one of
+ * them could use up the quota of another. Sizes are measured again after an upload, for a limited time in each run; the next
+ * run continues with the organisations that had no turn.
+ */
+export class UsageKeeper {
+  readonly #pool: Pool;
+  /** Sizes up to this organisation were measured in the last run. */
+  #sampledUpTo = firstUuid;
+
+  constructor(pool: Pool) {
+    this.#pool = pool;
+  }
+
+  async run(stopping?: AbortSignal): Promise<void> {
+    await forgetOthers(this.#pool);
+    const deadlineMs = performance.now() + quotaLimits.samplingMs;
+    const from = this.#sampledUpTo;
+    let isLate = false;
+    for (let after = firstUuid; !stopping?.aborted; ) {
+      const page = await withQuota(this.#pool, after);
+      const counted = [
+        ...(await countsOf(this.#pool, page, false)),
+        ...(await countsOf(this.#pool, page, true)),
+      ];
+      const counts = Map.groupBy(counted, ({ organisation_id }) => organisation_id);
+      const changed: Measured[] = [];
+      for (const one of page) {
+        const maySample = !isLate && one.organisation_id > from;
+        const now = await this.#measure(one, counts.get(one.organisation_id) ?? [], maySample);
+        if (now.records !== one.records || now.bytes !== one.bytes || now.row_sizes !== one.row_sizes)
+          changed.push(now);
+        if (maySample) this.#sampledUpTo = one.organisation_id;
+        isLate ||= performance.now() > deadlineMs;
+      }
+      if (changed.length > 0) await note(this.#pool, changed);
+      if (page.length < quotaLimits.quotasPerRead) break;
+      after = page.at(-1)?.organisation_id as string;
+    }
+    if (!isLate) this.#sampledUpTo = firstUuid;
+  }
+
+  async #measure(one: WithQuota, counts: readonly Count[], maySample: boolean): Promise<Measured> {
+    const { organisation_id } = one;
+    const records = counts.reduce((sum, count) => sum + count.records, 0);
+    if (!one.has_bytes) return { organisation_id, records, bytes: null, row_sizes: one.row_sizes };
+    let row_sizes = one.row_sizes;
+    let bytes = 0;
+    for (const { type, records: ofType, last_upload: upload } of counts) {
+      if (type === null || ofType === 0) continue;
+      const isOld = row_sizes[type] === undefined || row_sizes[type].upload !== upload;
+      if (maySample && isOld) {
+        const average = await sampleRowBytes(this.#pool, organisation_id, type, ofType);
+        row_sizes = { ...row_sizes, [type]: { bytes: average, upload } };
+      }
+      bytes += ofType * (row_sizes[type]?.bytes ?? 0);
+    }
+    return { organisation_id, records, bytes: Math.round(bytes), row_sizes };
+  }
+}
+
+/** Otherwise a quota that is set again would be compared with what was stored long ago. */
+async function forgetOthers(pool: Pool): Promise<void> {
+  await pool.query(`
+    delete from quota_usage u where not exists (
+      select from organisations o where o.organisation_id = u.organisation_id
+        and (o.records_stored_max is not null or o.bytes_stored_max is not null))`);
+}
+
+/** `organisations` is read in a statement of its own: in a cluster it is on the coordinator, and the counts are elsewhere. */
+async function withQuota(pool: Pool, after: string): Promise<WithQuota[]> {
+  const { rows } = await pool.query<WithQuota>(
+    `select o.organisation_id, o.bytes_stored_max is not null as has_bytes, u.records::float8 as records,
+       u.bytes::float8 as bytes, coalesce(u.row_sizes, '{}') as row_sizes
+     from organisations o left join quota_usage u using (organisation_id)
+     where (o.records_stored_max is not null or o.bytes_stored_max is not null) and o.organisation_id > $1
+     order by o.organisation_id limit ${quotaLimits.quotasPerRead}`,
+    [after],
+  );
+  return rows;
+}
+
+/** Of the organisations with or without a quota of bytes. What is not rolled up yet is included. */
+async function countsOf(pool: Pool, page: readonly WithQuota[], hasBytes: boolean): Promise<Count[]> {
+  const ids = page.flatMap(({ organisation_id, has_bytes }) =>
+    has_bytes === hasBytes ? organisation_id : [],
+  );
+  if (ids.length === 0) return [];
+  const { rows } = await pool.query<Count>(
+    `select organisation_id, ${hasBytes ? 'type' : 'null as type'}, sum(records)::float8 as records,
+       extract(epoch from max(last_upload))::float8 as last_upload
+     from (
+       select organisation_id, type, records, last_upload from record_counts where organisation_id = any ($1)
+       union all
+       select organisation_id, type, records, last_upload from record_count_changes
+       where organisation_id = any ($1)) as known
+     group by organisation_id${hasBytes ? ', type' : ''}`,
+    [ids],
+  );
+  return rows;
+}
+
+async function note(pool: Pool, measured: readonly Measured[]): Promise<void> {
+  await pool.query('select note_quota_usage($1, $2, $3, $4)', [
+    measured.map(({ organisation_id }) => organisation_id),
+    measured.map(({ records }) => records),
+    measured.map(({ bytes }) => bytes),
+    measured.map(({ row_sizes }) => JSON.stringify(row_sizes)),
+  ]);
+}
+
+/** For metrics: how many organisations have used most of a quota, and how many all of it. */
+export async function countNearQuota(pool: Pool): Promise<{ near: number; full: number }> {
+  const used = (share: number) =>
+    `u.records >= ${share} * o.records_stored_max or u.bytes >= ${share} * o.bytes_stored_max`;
+  const { rows } = await pool.query<{ near: number; full: number }>(
+    `select count(*)::integer as near, count(*) filter (where ${used(1)})::integer as full
+     from quota_usage u join organisations o using (organisation_id)
+     where o.deleted_at is null and (${used(nearShare)})`,
+  );
+  return rows[0] ?? { near: 0, full: 0 };
+}

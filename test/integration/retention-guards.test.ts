@@ -1,0 +1,115 @@
+import { randomUUID } from 'node:crypto';
+import pg from 'pg';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { repeatActs } from '../../src/operator/after-restore.ts';
+import { changeOrganisation } from '../../src/operator/audited-actions.ts';
+import { isLockTimeout } from '../../src/postgres/pool.ts';
+import { rejectionsKept } from '../../src/retention/kept-days.ts';
+import { createTestApp, type TestApp } from '../support/app.ts';
+import { addInteractions, addOldDay } from '../support/old-interactions.ts';
+
+/** What expires holds up no operator, and waits for one where it must. */
+
+let test: TestApp;
+beforeAll(async () => {
+  test = await createTestApp();
+});
+afterAll(() => test.close());
+
+const by = { actor: 'test' };
+
+it('operators can change organisations while a day is waited for and counted', async () => {
+  const slug = `o-${randomUUID().slice(0, 13)}`;
+  const { organisationId } = await test.organisation(slug);
+  await changeOrganisation(test.pool, by, slug, { interactions_kept_days: 1 });
+  const day = await addOldDay(test.pool, 9);
+  await addInteractions(test.pool, organisationId, day, 2);
+  const writing = new pg.Client({ connectionString: test.databaseUrl });
+  await writing.connect();
+  await writing.query('begin');
+  await writing.query(`lock table ${day.name} in row exclusive mode`);
+  const detaching = test.pool
+    .query('select detach_expired_interactions($1, $2, null)', [day.name, randomUUID()])
+    .catch((error: unknown) => error);
+  const isWaiting = async () =>
+    (
+      await test.pool.query(
+        'select from pg_locks where not granted and relation = $1::regclass and database = (select oid from pg_database where datname = current_database())',
+        [day.name],
+      )
+    ).rowCount;
+  await expect.poll(isWaiting, { interval: 5 }).toBe(1);
+  await test.pool.query(`update organisations set name = 'other' where slug = $1`, [slug]);
+  expect(await isWaiting()).toBe(1);
+  expect(isLockTimeout(await detaching)).toBe(true);
+  await writing.query('rollback');
+  await writing.end();
+});
+
+it('a setting that is being changed is waited for', async () => {
+  const slug = `o-${randomUUID().slice(0, 13)}`;
+  const { organisationId } = await test.organisation(slug);
+  await changeOrganisation(test.pool, by, slug, { interactions_kept_days: 1 });
+  const day = await addOldDay(test.pool, 8);
+  const ids = await addInteractions(test.pool, organisationId, day, 2);
+  const operator = new pg.Client({ connectionString: test.databaseUrl });
+  await operator.connect();
+  await operator.query('begin');
+  await operator.query('update organisations set interactions_kept_days = 90 where slug = $1', [slug]);
+  const detaching = test.pool.query('select detach_expired_interactions($1, $2, null) as is_detached', [
+    day.name,
+    randomUUID(),
+  ]);
+  const isWaiting = async () =>
+    (
+      await test.pool.query(
+        `select from pg_stat_activity where wait_event_type = 'Lock' and query like '%detach_expired%'`,
+      )
+    ).rowCount;
+  await expect.poll(isWaiting, { interval: 5 }).toBeGreaterThan(0);
+  await operator.query('commit');
+  await operator.end();
+  expect((await detaching).rows).toEqual([{ is_detached: false }]);
+  const { rows } = await test.pool.query('select from interactions where organisation_id = $1', [
+    organisationId,
+  ]);
+  expect(rows).toHaveLength(ids.length);
+});
+
+it('rejections too expire by a setting of before a restore only when that is confirmed', async () => {
+  const slug = `o-${randomUUID().slice(0, 13)}`;
+  const { organisationId } = await test.organisation(slug);
+  await changeOrganisation(test.pool, by, slug, { rejections_kept_days: 3 });
+  await test.pool.query(`insert into restores (target, looks_for_people) values ('a test', true)`);
+  await expect(rejectionsKept(test.pool)).rejects.toMatchObject({ code: 'IN001' });
+  await test.pool.query('update restores set looks_for_people = false');
+  expect(await rejectionsKept(test.pool)).toEqual(new Map([[3, [organisationId]]]));
+});
+
+it('a retention in the log of before a restore that no operator could have set is not taken over', async () => {
+  const slug = `o-${randomUUID().slice(0, 13)}`;
+  await test.organisation(slug);
+  const entry = (audit_id: string, details: object) => ({
+    audit_id,
+    at: new Date().toISOString(),
+    actor: 'test',
+    act: 'organisation.retention',
+    organisation: slug,
+    key_id: null,
+    request_id: null,
+    details: details as Record<string, unknown>,
+  });
+  const keptBy = async () => {
+    const { rows } = await test.pool.query(
+      'select name, interactions_kept_days, receipts_kept_days, rejections_kept_days from organisations where slug = $1',
+      [slug],
+    );
+    return rows[0];
+  };
+  const before = await keptBy();
+  const bad = { interactions_kept_days: -5, receipts_kept_days: 0, rejections_kept_days: 1e6, name: 'x' };
+  await repeatActs(test.pool, by, [entry('9000000000000000', bad)]);
+  expect(await keptBy()).toEqual(before);
+  await repeatActs(test.pool, by, [entry('9000000000000001', { interactions_kept_days: 5 })]);
+  expect(await keptBy()).toEqual({ ...before, interactions_kept_days: 5 });
+});
