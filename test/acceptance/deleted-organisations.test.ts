@@ -174,6 +174,8 @@ it('after the time it is removed, and its slug is free', { timeout: 120_000 }, a
   const { api } = await create('removed');
   expect((await api.upload('tags', [newTag(), newTag()])).status).toBe(200);
   await remove('removed');
+  // In production, processes have a day to notice that the key is refused.
+  await expect.poll(async () => (await api.get('/v1/data')).status).toBe(410);
   await queryDatabase(
     server.databaseUrl,
     `update organisations set deleted_at = now() - interval '31 days' where slug = 'removed'`,
