@@ -39,7 +39,7 @@ $$;
 
 -- The service can remove nothing but what the operator has deleted: these functions run as the owner.
 
--- Begins the removal of an organisation that was deleted more than days_kept days ago; false if there is none, also if it was
+-- Starts the removal of an organisation that was deleted more than days_kept days ago. Returns false if it does not exist or was
 -- restored. Whatever inserts rows of an organisation selects from tenants, so nothing can be added from here on. Nor does anything
 -- else change its rows: its report is off, nothing of it expires or is measured, and nobody is erased from what goes altogether.
 -- An error in a database that was restored, until after-restore has repeated what was restored since.

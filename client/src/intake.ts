@@ -76,7 +76,7 @@ export class Intake {
   }
 
   /**
-   * Follows what is created or changed, in order, and reconnects where it was. Yields each record as it is now, with the
+   * Follows what is created or changed, in order, and reconnects where it was. Yields each record in its current version, with the
    * cursor to continue from, and every ten seconds without a change the cursor alone. Continues until you leave the loop.
    */
   changes(options: ChangesOptions = {}): AsyncIterable<ChangeEvent> {

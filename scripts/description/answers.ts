@@ -248,7 +248,7 @@ export const answerSchemas: Readonly<Record<string, JsonSchema>> = {
     },
   }),
   Change: closed({
-    cursor: { ...text, description: 'goes on after this change' },
+    cursor: { ...text, description: 'continues after this change' },
     type,
     id: uuid,
     deleted: { type: 'boolean', description: 'whether the record is marked as deleted, or no longer stored' },
@@ -259,7 +259,7 @@ export const answerSchemas: Readonly<Record<string, JsonSchema>> = {
     },
   }),
   Expiry: closed({
-    cursor: { ...text, description: 'goes on after this entry' },
+    cursor: { ...text, description: 'continues after this entry' },
     type,
     expired_before: {
       ...instant,
@@ -268,7 +268,7 @@ export const answerSchemas: Readonly<Record<string, JsonSchema>> = {
   }),
   ChangePage: closed({
     changes: { type: 'array', items: { oneOf: [ref('Change'), ref('Expiry')] } },
-    next_cursor: { ...text, description: 'goes on after this page' },
+    next_cursor: { ...text, description: 'continues after this page' },
     has_more: { type: 'boolean', description: 'false where everything that is stored has been read' },
   }),
   RecommendationsReport: closed({

@@ -10,7 +10,7 @@ interface Collected {
 
 /**
  * Streams what was collected, one record per line, one query at a time: between queries it holds no connection, however slowly the
- * client reads. Whoever is being erased by then is left out.
+ * client reads. People who are being erased by then are skipped.
  */
 export async function* collectedLines(
   pool: Pool,

@@ -36,8 +36,9 @@ interface Due {
 }
 
 /**
- * Deletes the expired interactions and receipts of all organisations, as of `at`; null is now. Whole days are dropped if
- * everybody agrees. Whoever is killed leaves nothing half done: each step is a transaction that also notes how far it got.
+ * Deletes the expired interactions and receipts of all organisations, as of `at`; null means now. Days that no organisation
+ * keeps are dropped as a whole. Each step is a transaction that also saves the progress, so a killed process leaves nothing
+ * half done.
  */
 export async function expireRows(
   pool: Pool,

@@ -760,7 +760,7 @@ export interface paths {
         };
         /**
          * Read changes
-         * @description Returns what was created or changed, in order: each record as it is now. Send `next_cursor` as `after` for what comes next; while `has_more` is true there may be more at once. A record that was changed several times may come several times. An entry with `expired_before` reports that all records of its type that were received before that time have expired: remove them. With `Accept: application/x-ndjson` the answer goes on: a line per change as it is stored, and every 10 seconds without one a line with the `cursor` alone. It ends after 10 minutes; go on with the cursor of the last complete line. Changes are kept for a week, or as long as the operator says; a cursor that is older is 410. Changes of interactions also need the permission `interactions:read`; without it, name the other `types`.
+         * @description Returns what was created or changed, in order: each record in its current version. Send `next_cursor` as `after` for what comes next; while `has_more` is true there may be more at once. A record that was changed several times may come several times. An entry with `expired_before` reports that all records of its type that were received before that time have expired: remove them. With `Accept: application/x-ndjson` the answer is a stream: a line per change as it is stored, and every 10 seconds without one a line with the `cursor` alone. It ends after 10 minutes; continue with the cursor of the last complete line. Changes are kept for a week, or as long as the operator says; a cursor that is older is 410. Changes of interactions also need the permission `interactions:read`; without it, name the other `types`.
          *
          *     Needs the permission `data:read`.
          */
@@ -2610,7 +2610,7 @@ export interface components {
             }[];
         };
         Change: {
-            /** @description goes on after this change */
+            /** @description continues after this change */
             cursor: string;
             type: components["schemas"]["RecordType"];
             /** Format: uuid */
@@ -2623,7 +2623,7 @@ export interface components {
             record: Record<string, never> | null;
         };
         Expiry: {
-            /** @description goes on after this entry */
+            /** @description continues after this entry */
             cursor: string;
             type: components["schemas"]["RecordType"];
             /**
@@ -2634,7 +2634,7 @@ export interface components {
         };
         ChangePage: {
             changes: (components["schemas"]["Change"] | components["schemas"]["Expiry"])[];
-            /** @description goes on after this page */
+            /** @description continues after this page */
             next_cursor: string;
             /** @description false where everything that is stored has been read */
             has_more: boolean;

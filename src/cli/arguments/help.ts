@@ -63,7 +63,7 @@ suspend refuses all keys of an organisation with 403, resume ends that. limit se
 takes "default" to return to the settings of the service. Where no limit of its own is set, it prints the default: the
 setting in the environment of the command. Changes reach every process within 5 seconds. set-report
 switches the report on recommendations on or off; it is off by default. --records-stored and --bytes-stored are quotas
-of what an organisation may store, interactions included; there are none by default. set-retention sets for how many days an organisation keeps
+of what an organisation may store, interactions included; without them storage is not limited. set-retention sets for how many days an organisation keeps
 its interactions, receipts and rejections, such as 90d, and shows it; "off" ends that. What has expired is deleted for good, within
 an hour or so. Receipts and rejections can be kept for as long as RECEIPTS_KEPT_DAYS says at most. delete refuses all keys with 410;
 restore undoes it, for as many days as DELETED_ORGANISATIONS_KEPT_DAYS of the service says. Then everything of the organisation is

@@ -152,7 +152,7 @@ const changing: Operation<AdminParts> = {
   tag,
   summary: 'Rename, suspend, resume or limit an organisation, switch its report, or set its retention',
   description:
-    'Fields that are left out do not change. A limit of null is the default of the service, a quota of null is none. Takes ' +
+    'Omitted fields do not change. For a limit, null restores the default of the service; for a quota, null removes it. Takes ' +
     'effect within 5 seconds; a quota that is new or lower within a minute. ' +
     'Interactions, receipts and rejections that are older than the days they are kept are deleted for good, within an hour or ' +
     'so; null keeps interactions, and the others for as long as the service does, which is also the most.',

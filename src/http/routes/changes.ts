@@ -50,13 +50,13 @@ export const changesOperation: Operation = {
   tag: 'Changes',
   summary: 'Read changes',
   description:
-    'Returns what was created or changed, in order: each record as it is now. Send `next_cursor` as `after` for what ' +
+    'Returns what was created or changed, in order: each record in its current version. Send `next_cursor` as `after` for what ' +
     'comes next; while `has_more` is true there may be more at once. A record that was changed several times may come ' +
     'several times. An entry with `expired_before` reports that all records of its type that were received before that ' +
     'time have expired: remove them. ' +
-    `With \`Accept: ${jsonLines}\` the answer goes on: a line per change as it is stored, and every ` +
+    `With \`Accept: ${jsonLines}\` the answer is a stream: a line per change as it is stored, and every ` +
     `${limits.changeHeartbeatMs / 1_000} seconds without one a line with the \`cursor\` alone. It ends after ` +
-    `${limits.changeStreamMs / 60_000} minutes; go on with the cursor of the last complete line. Changes are kept for ` +
+    `${limits.changeStreamMs / 60_000} minutes; continue with the cursor of the last complete line. Changes are kept for ` +
     'a week, or as long as the operator says; a cursor that is older is 410. Changes of interactions also need the ' +
     'permission `interactions:read`; without it, name the other `types`.',
   permission: 'data:read',

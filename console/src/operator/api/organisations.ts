@@ -48,7 +48,7 @@ export const limitRanges = {
 export type LimitName = keyof typeof limitRanges;
 export const limitNames = Object.keys(limitRanges) as LimitName[];
 
-/** The limits of what is stored. By default there are none. */
+/** Limits on stored data. Organisations have no quota by default. */
 export const quotaNames = ['records_stored_max', 'bytes_stored_max'] as const;
 export type QuotaName = (typeof quotaNames)[number];
 
