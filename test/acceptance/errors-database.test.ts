@@ -18,7 +18,7 @@ import { type Answer, type Api, apiOf } from '../support/api.ts';
 import { type BuiltServer, startBuiltServer } from '../support/built-server.ts';
 import { createTestDatabase } from '../support/database.ts';
 import { expectError } from '../support/expect-error.ts';
-import { loseCommit, loseFlush } from '../support/lose-commit.ts';
+import { loseCommit, loseFlush, saysBatch } from '../support/lose-commit.ts';
 import { expectReady } from '../support/ready.ts';
 import { runCommand } from '../support/run-command.ts';
 import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
@@ -66,13 +66,6 @@ async function startServer(env: Record<string, string> = {}) {
 
 const newTag = () => ({ tag_id: randomUUID(), name: 'vegan' });
 const newTags = (count: number) => Array.from({ length: count }, newTag);
-/**
- * The first statement of a batch, by its name, or, where no statement has one, by its text. By BEGIN it could not be told
- * from what maintenance does.
- */
-const saysBatch = (bytes: Buffer) =>
-  /enter batch|pg_advisory_xact_lock_shared/.test(bytes.toString('latin1'));
-
 /** How often each is stored, told by the database itself. */
 async function storedTags(tags: readonly { tag_id: string }[]): Promise<number> {
   const client = new pg.Client({ connectionString: directUrl });
@@ -237,7 +230,7 @@ describe('a COMMIT whose answer is lost', () => {
       do {
         proxy.unwatch();
         await api.upload('tags', [record()]);
-        isLost = loseCommit(proxy, nth, arrives);
+        isLost = loseCommit(proxy, nth, arrives, 'any');
         answer = await ask();
       } while (!isLost());
       expectError(answer, 503);
